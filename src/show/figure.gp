@@ -16,18 +16,18 @@ set linetype 9 lc rgb '#000000' dt (4,2) pt 1 lw 1.1
 set linetype 10 lc rgb '#7fa8d9' dt solid pt 2 lw 1.1
 set linetype 11 lc rgb '#6b4c2a' dt (8,3,2,3) pt 3 lw 1.1
 set linetype 12 lc rgb '#9acd32' dt (5,3) pt 10 lw 1.1
-FILL1 = "fs solid 1.0 border lt -1 lw 0.5 lc rgb '#1f4e8c'"
-FILL2 = "fs solid 1.0 border lt -1 lw 0.5 lc rgb '#f2bd8f'"
-FILL3 = "fs pattern 4 border lt -1 lw 0.5 lc rgb '#2e8b57'"
-FILL4 = "fs solid 1.0 border lt -1 lw 0.5 lc rgb '#dddddd'"
-FILL5 = "fs solid 1.0 border lt -1 lw 0.5 lc rgb '#808080'"
-FILL6 = "fs pattern 2 border lt -1 lw 0.5 lc rgb '#a88c00'"
-FILL7 = "fs empty border lt -1 lw 0.5 lc rgb '#1b9aaa'"
-FILL8 = "fs pattern 5 border lt -1 lw 0.5 lc rgb '#b03060'"
-FILL9 = "fs solid 1.0 border lt -1 lw 0.5 lc rgb '#333333'"
-FILL10 = "fs solid 1.0 border lt -1 lw 0.5 lc rgb '#c5d9f0'"
-FILL11 = "fs pattern 7 border lt -1 lw 0.5 lc rgb '#6b4c2a'"
-FILL12 = "fs pattern 6 border lt -1 lw 0.5 lc rgb '#6f9a1f'"
+FILL1 = "fs solid 1.0 border lt -1 lw 0.5 dt solid lc rgb '#1f4e8c'"
+FILL2 = "fs solid 1.0 border lt -1 lw 0.5 dt solid lc rgb '#f2bd8f'"
+FILL3 = "fs pattern 4 border lt -1 lw 0.5 dt solid lc rgb '#2e8b57'"
+FILL4 = "fs solid 1.0 border lt -1 lw 0.5 dt solid lc rgb '#dddddd'"
+FILL5 = "fs solid 1.0 border lt -1 lw 0.5 dt solid lc rgb '#808080'"
+FILL6 = "fs pattern 2 border lt -1 lw 0.5 dt solid lc rgb '#a88c00'"
+FILL7 = "fs empty border lt -1 lw 0.5 dt solid lc rgb '#1b9aaa'"
+FILL8 = "fs pattern 5 border lt -1 lw 0.5 dt solid lc rgb '#b03060'"
+FILL9 = "fs solid 1.0 border lt -1 lw 0.5 dt solid lc rgb '#333333'"
+FILL10 = "fs solid 1.0 border lt -1 lw 0.5 dt solid lc rgb '#c5d9f0'"
+FILL11 = "fs pattern 7 border lt -1 lw 0.5 dt solid lc rgb '#6b4c2a'"
+FILL12 = "fs pattern 6 border lt -1 lw 0.5 dt solid lc rgb '#6f9a1f'"
 
 # The columns of a block of data are x, y, low, high; of bars also their width; of cells x, y, value.
 LINE = "using 1:2 with lines"
@@ -39,7 +39,7 @@ STEPS = "using 1:2 with steps"
 BAND = "using 1:3:4 with filledcurves fs transparent solid 0.22 noborder"
 BARS = "using 1:2:5 with boxes"
 HEAT = "using 1:2:3 with image pixels"
-VALUES = "using 1:2:(digits($3)):(ink($3)) with labels tc rgb variable"
+VALUES = "using 1:($2+0*$3):(digits($3)):(ink($3)) with labels tc rgb variable"
 # Over the height of a panel, whatever its y axis.
 VERTICALS = "using 1:(1) axes x1y2 with impulses lc rgb '#b03030' dt (5,4) lw 0.7"
 # gnuplot's own error bars leave a hole at the marker.
@@ -47,13 +47,13 @@ INTERVAL = "using 1:3:(0):($4-$3) with vectors heads size screen 0.004,90"
 
 THIN = "dt solid lw 0.7"
 
-AXES = "set border 3 lw 0.6; set tics nomirror scale 0.5; set y2range [0:1]; set grid ytics back lc rgb '#dddddd' lw 0.4 dt 1"
+AXES = "set border 3 lw 0.6; set tics nomirror scale 0.5; set y2range [0:1]; set xlabel offset 0,0.5; set grid ytics back lc rgb '#dddddd' lw 0.4 dt 1"
 CELLS = "set palette defined (0 '#f2f5fa', 1 '#12305c'); unset colorbox; unset grid; set tics scale 0"
 PAGE_TITLE = "screen 0.5, screen 1 - 0.75 * line / height center"
 NOTE = "left tc rgb '#444444'"
-TURNED = "rotate by 35 right"
+TURNED = "set xtics rotate by 35 right; set xlabel offset 0,0.5+0.3*names_below"
 SAID = "tc rgb '#444444' font 'Helvetica,6.5'"
-KEY = "right bottom vertical Left reverse samplen 2 width 0 height 0 spacing 1 noautotitle"
+KEY = "right bottom vertical Left reverse samplen 2 width -1 height 0 spacing 1 noautotitle"
 
 # Three digits, also if the last ones are 0: 24.0 beside 27.9.
 digits(v) = v != v ? '' : sprintf(abs(v) >= 1e6 ? '%.3g' : abs(v) >= 100 ? '%.0f' : abs(v) >= 10 ? '%.1f' : \
@@ -64,14 +64,16 @@ ink(v) = v > darkest * 0.55 + lightest * 0.45 ? 0xffffff : 0
 # size of a panel.
 step(range, most) = (least = 1.0 * range / most, power = 10 ** floor(log10(least)), times = least / power, \
 	power * (times <= 1.001 ? 1 : times <= 2.001 ? 2 : times <= 5.001 ? 5 : 10))
+whole_step(range, most) = ceil(step(range, most))
 
 # The page, from the bottom up: notes, rows of panels, title.
-line = 0.34
+line = 0.32
 edge = 0.15
-above = edge + lines_above * line
-below = 0.95 + 0.57 * names_below
+above = edge + lines_above * line # the first row
+between = edge + lines_between * line # other rows
+below = 0.85 + 0.57 * names_below
 between_x = shares_y ? 0.6 : left_of_axes + right_of_axes
-between_y = above + (shares_x ? 0.2 : below)
+between_y = between + (shares_x ? 0.2 : below)
 bottom = edge + lines_of_notes * line + below
 top = bottom + rows * panel_height + (rows - 1) * between_y
 width = columns * column_width

@@ -26,9 +26,10 @@ extern const char figure_gp[];
 #define LEFT_CM 0.55 // of the axes, without the names of ticks
 #define NUMBER_CM 0.85 // a tick's number beside an axis
 #define RIGHT_CM 0.25
-#define LETTER_CM 0.16 // of a wide font: the system may lack Helvetica
-#define SMALL_LETTER_CM 0.13
-#define SAMPLE_LETTERS 5 // of a legend's entry, beside its name
+#define LETTER_CM 0.142 // of a wide font: the system may lack Helvetica
+#define SMALL_LETTER_CM 0.123
+#define LEGEND_LETTER_CM 0.168 // gnuplot's estimate: a digit
+#define SAMPLE_LETTERS 4 // of a legend's entry, beside its name
 #define HEADROOM 1.06 // above the data
 
 struct range {
@@ -43,7 +44,6 @@ struct range {
 // A panel in the grid.
 struct place {
 	const struct figure_panel *panel;
-	const char *title;
 	size_t row, column;
 	bool last_of_column;
 	bool has_data; // else its words are in the middle
@@ -100,53 +100,42 @@ static size_t count_lines(const struct text *text)
 
 // Ranges and units --------------------------------------------------------------------------------
 
-struct prefix {
-	const char *letter;
-	double factor;
+// Of a unit of metrics, rows from the largest values down: the shown unit, and what it multiplies.
+static const struct {
+	const char *unit;
+	double from, scale;
+	const char *shown;
+} units[] = {
+	{"By", 1e12, 1e-12, "TB"},
+	{"By", 1e9, 1e-9, "GB"},
+	{"By", 1e6, 1e-6, "MB"},
+	{"By", 1e3, 1e-3, "kB"},
+	{"By", 0, 1, "B"},
+	{"By/s", 1e12, 1e-12, "TB/s"},
+	{"By/s", 1e9, 1e-9, "GB/s"},
+	{"By/s", 1e6, 1e-6, "MB/s"},
+	{"By/s", 1e3, 1e-3, "kB/s"},
+	{"By/s", 0, 1, "B/s"},
+	{"s", 3 * 3600, 1.0 / 3600, "h"},
+	{"s", 1, 1, "s"},
+	{"s", 1e-3, 1e3, "ms"},
+	{"s", 1e-12, 1e6, "µs"},
+	{"1", 0, 100, "%"},
 };
-
-static const struct prefix prefixes[] = {{"T", 1e12}, {"G", 1e9}, {"M", 1e6}, {"k", 1e3}, {"", 1}};
-
-// "GB" of 3.2e9 "By": three digits at most stand before the point.
-static void choose_bytes(struct range *range, double largest, const char *rest)
-{
-	const struct prefix *p = prefixes;
-	while (p->factor > 1 && largest < p->factor) {
-		p++;
-	}
-	range->scale = 1 / p->factor;
-	snprintf(range->unit, sizeof(range->unit), "%sB%s", p->letter, rest);
-}
-
-static void choose_seconds(struct range *range, double largest)
-{
-	static const struct prefix lengths[] = {{"h", 3 * 3600}, {"s", 1}, {"ms", 1e-3}, {"µs", 0}};
-	static const double scales[] = {1.0 / 3600, 1, 1e3, 1e6};
-	size_t i = 0;
-	while (i + 1 < ARRAY_LENGTH(lengths) && largest < lengths[i].factor) {
-		i++;
-	}
-	range->scale = scales[i];
-	snprintf(range->unit, sizeof(range->unit), "%s", lengths[i].letter);
-}
 
 static void choose_unit(struct range *range, const char *unit)
 {
 	double largest = fmax(fabs(range->minimum), fabs(range->maximum));
-	range->scale = 1;
-	if (!unit || !*unit || *unit == '{' || !range->any) {
-		range->unit[0] = '\0';
-	} else if (strcmp(unit, "By") == 0) {
-		choose_bytes(range, largest, "");
-	} else if (strcmp(unit, "By/s") == 0) {
-		choose_bytes(range, largest, "/s");
-	} else if (strcmp(unit, "s") == 0 && largest > 0) {
-		choose_seconds(range, largest);
-	} else if (strcmp(unit, "1") == 0) {
-		range->scale = 100;
-		snprintf(range->unit, sizeof(range->unit), "%%");
-	} else {
-		snprintf(range->unit, sizeof(range->unit), "%s", unit);
+	if (!range->any || !unit || *unit == '{') {
+		return;
+	}
+	snprintf(range->unit, sizeof(range->unit), "%s", unit);
+	for (size_t i = 0; i < ARRAY_LENGTH(units); i++) {
+		if (strcmp(units[i].unit, unit) == 0 && largest >= units[i].from) {
+			snprintf(range->unit, sizeof(range->unit), "%s", units[i].shown);
+			range->scale = units[i].scale;
+			break;
+		}
 	}
 	range->minimum *= range->scale;
 	range->maximum *= range->scale;
@@ -285,7 +274,7 @@ static bool has_data(const struct figure_panel *panel)
 	return false;
 }
 
-// Whether a row has nothing but words.
+// Whether a row has nothing but words. The first one has the titles.
 static bool is_wordy(const struct figure_page *page, size_t row)
 {
 	for (size_t i = row * page->columns; i < page->n_panels && i / page->columns == row; i++) {
@@ -293,17 +282,7 @@ static bool is_wordy(const struct figure_page *page, size_t row)
 			return false;
 		}
 	}
-	return true;
-}
-
-// A row that became notes leaves its titles to the next one.
-static const char *title_of(const struct figure_page *page, size_t i)
-{
-	while (!*page->panels[i]->title && i >= page->columns &&
-		is_wordy(page, i / page->columns - 1)) {
-		i -= page->columns;
-	}
-	return page->panels[i]->title;
+	return row > 0;
 }
 
 static void wrap_note(struct layout *layout, const char *note)
@@ -312,38 +291,23 @@ static void wrap_note(struct layout *layout, const char *note)
 	wrap(&layout->notes, note, (size_t)(width / LETTER_CM));
 }
 
-static void note_words(struct layout *layout, size_t row)
-{
-	const struct figure_page *page = layout->page;
-	const char *before = "";
-	for (size_t i = row * page->columns; i < page->n_panels && i / page->columns == row; i++) {
-		if (strcmp(page->panels[i]->said, before) != 0) {
-			wrap_note(layout, page->panels[i]->said);
-		}
-		before = page->panels[i]->said;
-	}
-}
-
+// Rows without data are notes, each of their reasons once.
 static void place_panels(struct layout *layout)
 {
 	const struct figure_page *page = layout->page;
-	size_t n_rows = (page->n_panels + page->columns - 1) / page->columns, wordy = 0;
-	for (size_t row = 0; row < n_rows; row++) {
-		wordy += is_wordy(page, row);
-	}
+	const char *noted = "";
 	for (size_t i = 0; i < page->n_panels; i++) {
-		if (wordy < n_rows && is_wordy(page, i / page->columns)) {
-			if (i % page->columns == 0) {
-				note_words(layout, i / page->columns);
-			}
-			continue;
+		const struct figure_panel *panel = page->panels[i];
+		if (!is_wordy(page, i / page->columns)) {
+			layout->places[layout->n] = (struct place){.panel = panel,
+				.row = layout->n / page->columns,
+				.column = layout->n % page->columns,
+				.has_data = has_data(panel)};
+			layout->n++;
+		} else if (strcmp(panel->said, noted) != 0) {
+			wrap_note(layout, panel->said);
+			noted = panel->said;
 		}
-		layout->places[layout->n] = (struct place){.panel = page->panels[i],
-			.title = title_of(page, i),
-			.row = layout->n / page->columns,
-			.column = i % page->columns,
-			.has_data = has_data(page->panels[i])};
-		layout->n++;
 	}
 	for (size_t i = 0; i < layout->n; i++) {
 		layout->places[i].last_of_column = i + page->columns >= layout->n;
@@ -361,10 +325,10 @@ static size_t longest_name(const struct figure_axis *axis)
 }
 
 // Title and legend share a line where both fit.
-static void measure_legend(struct place *place, double letters)
+static void measure_legend(const struct layout *layout, struct place *place)
 {
 	const struct figure_panel *panel = place->panel;
-	size_t title = words_columns(place->title), entries = 0, longest = 0;
+	size_t title = words_columns(place->panel->title), entries = 0, longest = 0;
 	for (size_t i = 0; i <= panel->n_series; i++) {
 		const char *name = i < panel->n_series      ? panel->series[i]->name
 		                   : panel->n_verticals > 0 ? panel->verticals_name
@@ -373,9 +337,12 @@ static void measure_legend(struct place *place, double letters)
 		entries += n > 0;
 		longest = n > longest ? n : longest;
 	}
-	double entry = (double)(longest + SAMPLE_LETTERS);
-	size_t columns = (size_t)fmax(1, floor(letters / entry));
-	place->title_beside = (double)title + (double)entries * entry <= letters;
+	double entry_cm = (double)(longest + SAMPLE_LETTERS) * LEGEND_LETTER_CM;
+	// a legend may begin above what is left of the axes
+	size_t columns = (size_t)fmax(1, (layout->axes_cm + layout->left_cm) / entry_cm);
+	place->title_beside = (double)title * LETTER_CM + (double)entries * entry_cm <=
+	                      layout->axes_cm;
+	columns = place->title_beside && entries > 0 ? entries : columns;
 	place->legend_lines = (entries + columns - 1) / columns;
 	place->lines_above = place->said_lines + place->legend_lines +
 	                     (title > 0 && (entries == 0 || !place->title_beside));
@@ -384,13 +351,13 @@ static void measure_legend(struct place *place, double letters)
 static void measure_panel(const struct layout *layout, struct place *place)
 {
 	const struct figure_panel *panel = place->panel;
-	double letters = layout->axes_cm / LETTER_CM;
 	if (panel->said) {
 		wrap(&place->said, panel->said, (size_t)(layout->axes_cm / SMALL_LETTER_CM));
 	}
 	place->said_lines = place->has_data ? count_lines(&place->said) : 0;
-	place->turned = (double)(longest_name(&panel->x) * panel->x.n_names) > letters * 0.95;
-	measure_legend(place, letters);
+	place->turned = (double)(longest_name(&panel->x) * panel->x.n_names) * LETTER_CM >
+	                layout->axes_cm * 0.95;
+	measure_legend(layout, place);
 }
 
 static void measure_page(struct layout *layout)
@@ -725,8 +692,8 @@ static void append_axis(struct text *t, char letter, const struct figure_axis *a
 	} else if (!range->any) {
 		text_format(t, "unset %ctics\n", letter);
 	} else if (axis->n_names == 0 && length > 0) {
-		text_format(t, "set %ctics %s(step(%.7g, %c_most))\n", letter,
-			axis->whole ? "ceil" : "", length, letter);
+		text_format(t, "set %ctics %s(%.7g, %c_most)\n", letter,
+			axis->whole ? "whole_step" : "step", length, letter);
 	}
 	if (axis->n_names > 0) {
 		append_names(t, letter, axis);
@@ -743,17 +710,17 @@ static void append_axes(struct text *t, const struct layout *layout, const struc
 	append_axis(t, 'x', &panel->x, &place->x, !layout->page->share_x || place->last_of_column);
 	append_axis(t, 'y', &panel->y, &place->y, !layout->page->share_y || place->column == 0);
 	if (place->turned) {
-		text_append_string(t, "set xtics @TURNED\n");
+		text_append_string(t, "@TURNED\n");
 	}
 }
 
 static void append_title(struct text *t, const struct place *place)
 {
-	if (!*place->title) {
+	if (!*place->panel->title) {
 		return;
 	}
 	_cleanup_text_ struct text title = {0};
-	text_append_string(&title, place->title);
+	text_append_string(&title, place->panel->title);
 	if (*place->z.unit) {
 		text_format(&title, " (%s)", place->z.unit);
 	}
@@ -785,7 +752,7 @@ static void append_reasons(struct text *t, const struct place *place)
 				double x = point->x + bar_offset(place->panel, series, &width);
 				text_format(t,
 					" at first %.7g, graph 0.02 left rotate by 90 front "
-				        "@SAID\n",
+					"@SAID\n",
 					x * place->x.scale);
 			}
 		}
@@ -960,11 +927,12 @@ static void append_head(struct text *t, const struct layout *layout, enum figure
 	static const char *const formats[] = {
 		[FORMAT_SVG] = "svg", [FORMAT_PDF] = "pdf", [FORMAT_PNG] = "png"};
 	const struct figure_page *page = layout->page;
-	size_t above = 0, turned = 0;
+	size_t above = 0, between = 0, turned = 0;
 	for (size_t i = 0; i < layout->n; i++) {
 		const struct place *place = &layout->places[i];
 		size_t name = place->turned ? longest_name(&place->panel->x) : 0;
-		above = place->lines_above > above ? place->lines_above : above;
+		size_t *lines = place->row == 0 ? &above : &between;
+		*lines = place->lines_above > *lines ? place->lines_above : *lines;
 		turned = name > turned ? name : turned;
 	}
 	double height = page->panel_height_cm > 0 ? page->panel_height_cm
@@ -976,7 +944,8 @@ static void append_head(struct text *t, const struct layout *layout, enum figure
 	text_format(
 		t, "column_width = %.4g # cm\npanel_height = %.4g\n", layout->column_cm, height);
 	text_format(t, "left_of_axes = %.4g\nright_of_axes = %.4g\n", layout->left_cm, RIGHT_CM);
-	text_format(t, "lines_above = %zu # of text, of a panel\n", above);
+	text_format(t, "lines_above = %zu # of text, of the first row\nlines_between = %zu\n",
+		above, between);
 	text_format(t, "names_below = %.4g # cm, of long names\n", (double)turned * LETTER_CM);
 	text_format(t, "lines_of_notes = %zu\n", count_lines(&layout->notes));
 	text_format(t, "has_title = %d\n", *page->title != '\0');
