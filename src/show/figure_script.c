@@ -25,7 +25,7 @@ extern const char figure_gp[];
 #define NARROWEST_CM 4.2
 #define LEFT_CM 0.55 // of the axes, without the names of ticks
 #define NUMBER_CM 0.85 // a tick's number beside an axis
-#define RIGHT_CM 0.25
+#define RIGHT_CM 0.4 // half of the last tick's number
 #define LETTER_CM 0.142 // of a wide font: the system may lack Helvetica
 #define SMALL_LETTER_CM 0.123
 #define LEGEND_LETTER_CM 0.168 // gnuplot's estimate: a digit
@@ -60,6 +60,7 @@ struct layout {
 	size_t n;
 	struct text notes; // lines
 	double column_cm, left_cm, axes_cm; // widths
+	size_t name_letters; // of a legend's entry, at most
 };
 
 // Lines of text -----------------------------------------------------------------------------------
@@ -334,6 +335,7 @@ static void measure_legend(const struct layout *layout, struct place *place)
 		                   : panel->n_verticals > 0 ? panel->verticals_name
 		                                            : NULL;
 		size_t n = name ? words_columns(name) : 0;
+		n = n < layout->name_letters ? n : layout->name_letters;
 		entries += n > 0;
 		longest = n > longest ? n : longest;
 	}
@@ -372,6 +374,7 @@ static void measure_page(struct layout *layout)
 	                            ? COLUMN_CM
 	                            : fmax(NARROWEST_CM, BOTH_COLUMNS_CM / (double)page->columns);
 	layout->left_cm = LEFT_CM + (longest > 0 ? (double)longest * LETTER_CM + 0.3 : NUMBER_CM);
+	layout->name_letters = (size_t)(layout->column_cm / LETTER_CM) - 2 * SAMPLE_LETTERS - 2;
 	layout->axes_cm = fmax(1, layout->column_cm - layout->left_cm - RIGHT_CM);
 }
 
@@ -761,12 +764,15 @@ static void append_reasons(struct text *t, const struct place *place)
 
 // Series ------------------------------------------------------------------------------------------
 
-static void append_name(struct text *t, const char *name)
+static void append_name(const struct writing *w, const char *name)
 {
-	if (name && *name) {
-		text_append_string(t, " title ");
-		append_quoted(t, name, false);
+	_cleanup_text_ struct text elided = {0};
+	if (*name) {
+		words_append_elided(&elided, name, w->layout->name_letters);
+		text_append_string(w->script, " title ");
+		append_quoted(w->script, elided.data, false);
 	}
+	w->script->failed = w->script->failed || elided.failed;
 }
 
 static bool has_interval(const struct figure_series *series)
@@ -828,7 +834,7 @@ static void append_element(
 	bool heat = series->look == LOOK_HEAT;
 	text_format(t, ", \\\n\tdata index %zu ", w->index);
 	append_look(t, place->panel, series);
-	append_name(t, series->name);
+	append_name(w, series->name);
 	if (heat && series->n <= MOST_WORDY_CELLS) {
 		text_format(t, ", \\\n\tdata index %zu @VALUES", w->index);
 	} else if (!heat && series->look != LOOK_BAND && has_interval(series)) {
@@ -857,7 +863,7 @@ static void append_verticals(struct writing *w, const struct place *place)
 		text_format(&name, " (one in %zu)", step);
 	}
 	text_format(w->script, ", \\\n\tdata index %zu @VERTICALS", w->index);
-	append_name(w->script, name.data);
+	append_name(w, name.data ? name.data : "");
 	append_block(w->data, place, panel->verticals_name, "x", w->index++);
 	for (size_t i = 0; i < panel->n_verticals; i += step) {
 		append_number(w->data, panel->verticals[i] * place->x.scale, "\n");
