@@ -53,6 +53,7 @@ PAGE_TITLE = "screen 0.5, screen 1 - 0.75 * line / height center"
 NOTE = "left tc rgb '#444444'"
 TURNED = "set xtics rotate by 35 right; set xlabel offset 0,0.5+0.3*names_below"
 SAID = "tc rgb '#444444' font 'Helvetica,6.5'"
+UPRIGHT = "left rotate by 90 front tc rgb '#444444' font 'Helvetica,6.5'"
 KEY = "right bottom vertical Left reverse samplen 2 width -1 height 0 spacing 1 noautotitle"
 
 # Three digits, also if the last ones are 0: 24.0 beside 27.9.

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,6 @@ struct range {
 	double minimum; // in shown units
 	double maximum;
 	bool any; // there is data
-	double least; // of the values, without their intervals
 	double scale; // shown value = value * scale
 	char unit[24]; // shown: "GB"; "" for none
 };
@@ -154,14 +154,14 @@ static void widen(struct range *range, double value)
 static void find_ranges(struct place *place)
 {
 	const struct figure_panel *panel = place->panel;
-	place->x = place->y = place->z = (struct range){.scale = 1, .least = INFINITY};
+	place->x = place->y = place->z = (struct range){.scale = 1};
 	for (size_t i = 0; i < panel->n_series; i++) {
 		for (size_t j = 0; j < panel->series[i]->n; j++) {
 			const struct figure_point *point = &panel->series[i]->points[j];
 			widen(&place->x, point->x);
 			widen(&place->y, point->y);
-			place->y.least = fmin(place->y.least, point->y);
-			widen(&place->y, point->low);
+			// the interval of a positive amount may begin below zero
+			widen(&place->y, point->y >= 0 && point->low < 0 ? 0 : point->low);
 			widen(&place->y, point->high);
 			widen(&place->z, point->z);
 		}
@@ -176,7 +176,6 @@ static void join_ranges(struct range *a, struct range *b)
 	if (b->any) {
 		widen(a, b->minimum);
 		widen(a, b->maximum);
-		a->least = fmin(a->least, b->least);
 	}
 	*b = *a;
 }
@@ -198,10 +197,11 @@ static void share_ranges(struct layout *layout)
 	}
 }
 
-static bool has_look(const struct figure_panel *panel, enum figure_look look)
+static bool has_markers(const struct figure_panel *panel)
 {
 	for (size_t i = 0; i < panel->n_series; i++) {
-		if (panel->series[i]->look == look) {
+		enum figure_look look = panel->series[i]->look;
+		if (look == LOOK_POINTS || look == LOOK_LINE_POINTS || look == LOOK_BARS) {
 			return true;
 		}
 	}
@@ -216,26 +216,19 @@ static void widen_amounts(struct range *range, bool logarithmic)
 		range->maximum *= 1.5;
 		return;
 	}
-	if (!range->any || range->minimum > 0 || range->least >= 0) {
-		range->minimum = 0; // the interval of a positive amount may be wider
-	}
-	double length = range->maximum - range->minimum;
-	range->maximum = range->minimum + (range->any && length > 0 ? length * HEADROOM : 1);
+	range->minimum = range->any ? fmin(0, range->minimum) : 0;
+	double length = range->any ? range->maximum - range->minimum : 0;
+	range->maximum = range->minimum + (length > 0 ? length * HEADROOM : 1);
 }
 
 // Data goes from edge to edge; markers and bars need some room.
-static void widen_places(struct range *range, bool logarithmic, const struct figure_panel *panel)
+static void widen_places(struct range *range, bool logarithmic, bool markers)
 {
 	double length = range->maximum - range->minimum;
-	bool markers = has_look(panel, LOOK_POINTS) || has_look(panel, LOOK_LINE_POINTS) ||
-	               has_look(panel, LOOK_BARS);
-	if (logarithmic) {
-		range->minimum /= length <= 0 ? 2 : markers ? 1.2 : 1;
-		range->maximum *= length <= 0 ? 1.5 : markers ? 1.2 : 1;
-	} else {
-		range->minimum -= length <= 0 ? 0.5 : markers ? length * 0.05 : 0;
-		range->maximum += length <= 0 ? 0.5 : markers ? length * 0.05 : 0;
-	}
+	double factor = length <= 0 ? 1.5 : markers ? 1.2 : 1;
+	double room = length <= 0 ? 0.5 : markers ? length * 0.05 : 0;
+	range->minimum = logarithmic ? range->minimum / factor : range->minimum - room;
+	range->maximum = logarithmic ? range->maximum * factor : range->maximum + room;
 }
 
 static void finish_range(struct range *range, const struct figure_axis *axis)
@@ -253,7 +246,7 @@ static void finish_range(struct range *range, const struct figure_axis *axis)
 static void finish_ranges(struct place *place)
 {
 	const struct figure_panel *panel = place->panel;
-	widen_places(&place->x, panel->x.logarithm > 0, panel);
+	widen_places(&place->x, panel->x.logarithm > 0, has_markers(panel));
 	widen_amounts(&place->y, panel->y.logarithm > 0);
 	finish_range(&place->x, &panel->x);
 	finish_range(&place->y, &panel->y);
@@ -419,85 +412,57 @@ static int layout_page(const struct figure_page *page, struct layout *ret)
 #define BAR_SHARE 0.92 // of its share that a bar takes
 #define PIXELS_PER_CM 118 // 300 to the inch: finer than anybody sees
 
-// Which column of the page x stands in.
+// The column of the page that x is in.
 static double column_of(double x, double first, double length, size_t columns, bool logarithmic)
 {
 	double at = logarithmic ? log(x / first) : x - first;
 	return floor(at / length * (double)columns);
 }
 
-// Points of one column, so far.
-struct stretch {
-	size_t first, least, greatest, last, n;
-};
-
-static void stretch_add(struct stretch *s, const struct figure_point *points, size_t i)
+// Of the points of a column the first, least, greatest and last, in their order. A band's edges are
+// its widest. Returns how many.
+static size_t thin_column(const struct figure_point *points, size_t n, struct figure_point *into)
 {
-	if (s->n++ == 0) {
-		s->first = s->least = s->greatest = i;
-	}
-	s->last = i;
-	s->least = points[i].y < points[s->least].y ? i : s->least;
-	s->greatest = points[i].y > points[s->greatest].y ? i : s->greatest;
-}
-
-// What is left of a column, each point once and in the order in which they were. A band's edges are
-// its widest.
-static size_t stretch_end(
-	const struct stretch *s, const struct figure_point *points, struct figure_point *into)
-{
-	if (s->n == 0) {
-		return 0;
-	}
-	double low = NAN, high = NAN;
-	for (size_t i = s->first; i <= s->last; i++) {
+	size_t least = 0, greatest = 0, kept = 0;
+	double low = points->low, high = points->high;
+	for (size_t i = 1; i < n; i++) {
+		least = points[i].y < points[least].y ? i : least;
+		greatest = points[i].y > points[greatest].y ? i : greatest;
 		low = fmin(low, points[i].low);
 		high = fmax(high, points[i].high);
 	}
-	size_t middle_first = s->least < s->greatest ? s->least : s->greatest;
-	size_t middle_last = s->least < s->greatest ? s->greatest : s->least;
-	size_t picked[] = {s->first, middle_first, middle_last, s->last};
-	size_t n = 0;
+	size_t picked[] = {
+		0, least < greatest ? least : greatest, least < greatest ? greatest : least, n - 1};
 	for (size_t i = 0; i < ARRAY_LENGTH(picked); i++) {
 		if (i == 0 || picked[i] != picked[i - 1]) {
-			into[n] = points[picked[i]];
-			into[n].low = low;
-			into[n++].high = high;
+			into[kept] = points[picked[i]];
+			into[kept].low = low;
+			into[kept++].high = high;
 		}
 	}
-	return n;
+	return kept;
 }
 
 int figure_thin(const struct figure_point *points, size_t n, size_t columns, bool logarithmic,
 	struct figure_point **ret, size_t *ret_n)
 {
-	struct figure_point *kept = calloc(n + 1, sizeof(*kept));
-	if (!kept) {
+	*ret = calloc(n + 1, sizeof(**ret));
+	*ret_n = 0;
+	if (!*ret) {
 		return -ENOMEM;
 	}
 	double first = n > 0 ? points[0].x : 0, last = n > 0 ? points[n - 1].x : 0;
 	double length = logarithmic ? log(last / first) : last - first;
 	bool few = n <= 4 * columns || !(length > 0);
-	struct stretch stretch = {0};
-	double open = -1;
-	size_t n_kept = 0;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0, end; i < n; i = end) {
 		double column = column_of(points[i].x, first, length, columns, logarithmic);
-		bool missing = isnan(points[i].y);
-		if (few || missing || column != open) {
-			n_kept += stretch_end(&stretch, points, kept + n_kept);
-			stretch = (struct stretch){0};
-			open = column;
+		end = i + 1;
+		while (!few && end < n && !isnan(points[i].y) && !isnan(points[end].y) &&
+			column_of(points[end].x, first, length, columns, logarithmic) == column) {
+			end++;
 		}
-		if (few || missing) {
-			kept[n_kept++] = points[i];
-		} else {
-			stretch_add(&stretch, points, i);
-		}
+		*ret_n += thin_column(points + i, end - i, *ret + *ret_n);
 	}
-	n_kept += stretch_end(&stretch, points, kept + n_kept);
-	*ret = kept;
-	*ret_n = n_kept;
 	return 0;
 }
 
@@ -507,30 +472,6 @@ static void append_number(struct text *t, double value, const char *after)
 		text_format(t, "%.7g%s", value, after);
 	} else {
 		text_format(t, "NaN%s", after);
-	}
-}
-
-static void append_interval(struct text *t, const struct place *place,
-	const struct figure_point *point, const char *after)
-{
-	append_number(t, point->y * place->y.scale, " ");
-	append_number(t, point->low * place->y.scale, " ");
-	append_number(t, point->high * place->y.scale, after);
-}
-
-static void append_line(struct text *t, const struct place *place,
-	const struct figure_series *series, size_t columns)
-{
-	_cleanup_free_ struct figure_point *points = NULL;
-	size_t n;
-	bool logarithmic = place->panel->x.logarithm > 0;
-	if (figure_thin(series->points, series->n, columns, logarithmic, &points, &n) < 0) {
-		t->failed = true;
-		return;
-	}
-	for (size_t i = 0; i < n; i++) {
-		append_number(t, points[i].x * place->x.scale, " ");
-		append_interval(t, place, &points[i], "\n");
 	}
 }
 
@@ -562,27 +503,6 @@ static double bar_offset(
 	return ((double)at - ((double)n - 1) / 2) * *ret_width;
 }
 
-static void append_bars(
-	struct text *t, const struct place *place, const struct figure_series *series)
-{
-	double width, offset = bar_offset(place->panel, series, &width);
-	for (size_t i = 0; i < series->n; i++) {
-		append_number(t, (series->points[i].x + offset) * place->x.scale, " ");
-		append_interval(t, place, &series->points[i], " ");
-		append_number(t, width * BAR_SHARE * place->x.scale, "\n");
-	}
-}
-
-static void append_cells(
-	struct text *t, const struct place *place, const struct figure_series *series)
-{
-	for (size_t i = 0; i < series->n; i++) {
-		append_number(t, series->points[i].x, " ");
-		append_number(t, series->points[i].y, " ");
-		append_number(t, series->points[i].z * place->z.scale, "\n");
-	}
-}
-
 // "memory (GB)", "memory" or "GB".
 static void append_label(struct text *t, const struct figure_axis *axis, const struct range *range)
 {
@@ -604,20 +524,43 @@ static void append_block(struct text *t, const struct place *place, const char *
 	text_format(t, "; columns: %s\n", columns);
 }
 
+static void append_points(struct text *t, const struct place *place,
+	const struct figure_series *series, const struct figure_point *points, size_t n)
+{
+	bool bars = series->look == LOOK_BARS;
+	double width = 0, offset = bars ? bar_offset(place->panel, series, &width) : 0;
+	for (size_t i = 0; i < n; i++) {
+		append_number(t, (points[i].x + offset) * place->x.scale, " ");
+		append_number(t, points[i].y * place->y.scale, " ");
+		if (series->look == LOOK_HEAT) {
+			append_number(t, points[i].z * place->z.scale, "\n");
+			continue;
+		}
+		append_number(t, points[i].low * place->y.scale, " ");
+		append_number(t, points[i].high * place->y.scale, bars ? " " : "\n");
+		if (bars) {
+			append_number(t, width * BAR_SHARE * place->x.scale, "\n");
+		}
+	}
+}
+
 static void append_series(struct text *t, const struct layout *layout, const struct place *place,
 	const struct figure_series *series, size_t index)
 {
-	size_t columns = (size_t)(layout->axes_cm * PIXELS_PER_CM);
-	if (series->look == LOOK_BARS) {
-		append_block(t, place, series->name, "x, y, low, high, width", index);
-		append_bars(t, place, series);
-	} else if (series->look == LOOK_HEAT) {
-		append_block(t, place, series->name, "x, y, value", index);
-		append_cells(t, place, series);
-	} else {
-		append_block(t, place, series->name, "x, y, low, high", index);
-		append_line(t, place, series, columns);
+	bool bars = series->look == LOOK_BARS, heat = series->look == LOOK_HEAT;
+	size_t columns = bars || heat ? series->n : (size_t)(layout->axes_cm * PIXELS_PER_CM), n;
+	_cleanup_free_ struct figure_point *points = NULL;
+	if (figure_thin(series->points, series->n, columns, place->panel->x.logarithm > 0, &points,
+		    &n) < 0) {
+		t->failed = true;
+		return;
 	}
+	append_block(t, place, series->name,
+		bars   ? "x, y, low, high, width"
+		: heat ? "x, y, value"
+		       : "x, y, low, high",
+		index);
+	append_points(t, place, series, points, n);
 }
 
 // Script ------------------------------------------------------------------------------------------
@@ -648,6 +591,20 @@ static void append_quoted(struct text *t, const char *string, bool is_format)
 	text_append_string(t, "'");
 }
 
+// "set label 'text' at ...": the command, its text, and a format of what follows.
+__attribute__((format(printf, 4, 5))) static void append_set(
+	struct text *t, const char *command, const char *text, const char *format, ...)
+{
+	char after[160];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(after, sizeof(after), format, arguments);
+	va_end(arguments);
+	text_format(t, "set %s ", command);
+	append_quoted(t, text, false);
+	text_format(t, "%s\n", after);
+}
+
 // A label for each line. `where` is a position without the arguments of its function in figure.gp:
 // the line's number and how many there are.
 static void append_lines(
@@ -658,9 +615,7 @@ static void append_lines(
 	for (const char *end = strchr(line, '\n'); end; end = strchr(line, '\n')) {
 		_cleanup_text_ struct text piece = {0};
 		text_append(&piece, line, (size_t)(end - line));
-		text_append_string(t, "set label ");
-		append_quoted(t, piece.data, false);
-		text_format(t, " at %s(%zu, %zu) %s\n", where, i++, n, look);
+		append_set(t, "label", piece.data, " at %s(%zu, %zu) %s", where, i++, n, look);
 		t->failed = t->failed || piece.failed;
 		line = end + 1;
 	}
@@ -685,15 +640,13 @@ static void append_axis(struct text *t, char letter, const struct figure_axis *a
 	_cleanup_text_ struct text label = {0};
 	append_label(&label, axis, range);
 	if (labelled && label.length > 0) {
-		text_format(t, "set %clabel ", letter);
-		append_quoted(t, label.data, false);
-		text_append_string(t, "\n");
+		append_set(t, letter == 'x' ? "xlabel" : "ylabel", label.data, "%s", "");
 	}
 	text_format(t, "set %crange [%.7g:%.7g]\n", letter, range->minimum, range->maximum);
-	if (axis->logarithm > 0) {
-		text_format(t, "set logscale %c %g\n", letter, axis->logarithm);
-	} else if (!range->any) {
+	if (!range->any) {
 		text_format(t, "unset %ctics\n", letter);
+	} else if (axis->logarithm > 0) {
+		text_format(t, "set logscale %c %g\n", letter, axis->logarithm);
 	} else if (axis->n_names == 0 && length > 0) {
 		text_format(t, "set %ctics %s(%.7g, %c_most)\n", letter,
 			axis->whole ? "whole_step" : "step", length, letter);
@@ -728,35 +681,26 @@ static void append_title(struct text *t, const struct place *place)
 		text_format(&title, " (%s)", place->z.unit);
 	}
 	size_t below = place->said_lines + (place->title_beside ? 0 : place->legend_lines);
-	text_append_string(t, "set label ");
-	append_quoted(t, title.data, false);
-	text_format(t, " at graph 0, graph up(%zu.5) left\n", below);
+	append_set(t, "label", title.data, " at graph 0, graph up(%zu.5) left", below);
 	t->failed = t->failed || title.failed;
 }
 
 // Reasons for what is missing: upright at the place of a bar, or in a cell.
 static void append_reasons(struct text *t, const struct place *place)
 {
+	double width;
 	for (size_t i = 0; i < place->panel->n_series; i++) {
 		const struct figure_series *series = place->panel->series[i];
-		bool heat = series->look == LOOK_HEAT;
 		for (size_t j = 0; j < series->n; j++) {
 			const struct figure_point *point = &series->points[j];
-			double width;
-			if (!point->words) {
-				continue;
-			}
-			text_append_string(t, "set label ");
-			append_quoted(t, point->words, false);
-			if (heat) {
-				text_format(t, " at first %.7g, first %.7g center front\n",
-					point->x, point->y);
-			} else {
+			if (point->words && series->look == LOOK_HEAT) {
+				append_set(t, "label", point->words,
+					" at first %.7g, first %.7g center front", point->x,
+					point->y);
+			} else if (point->words) {
 				double x = point->x + bar_offset(place->panel, series, &width);
-				text_format(t,
-					" at first %.7g, graph 0.02 left rotate by 90 front "
-					"@SAID\n",
-					x * place->x.scale);
+				append_set(t, "label", point->words,
+					" at first %.7g, graph 0.02 @UPRIGHT", x * place->x.scale);
 			}
 		}
 	}
@@ -897,9 +841,7 @@ static void append_plot(struct writing *w, const struct place *place)
 static void append_page_texts(struct text *t, const struct layout *layout)
 {
 	if (*layout->page->title) {
-		text_append_string(t, "set label ");
-		append_quoted(t, layout->page->title, false);
-		text_append_string(t, " at @PAGE_TITLE\n");
+		append_set(t, "label", layout->page->title, " at @%s", "PAGE_TITLE");
 	}
 	append_lines(t, &layout->notes, "screen edge / width, screen note_line", "@NOTE");
 }
@@ -944,18 +886,16 @@ static void append_head(struct text *t, const struct layout *layout, enum figure
 	double height = page->panel_height_cm > 0 ? page->panel_height_cm
 	                : layout->n == 1          ? 4.8
 	                                          : 3;
-	text_format(t, "format = '%s'\n", formats[format]);
-	text_format(t, "rows = %zu\ncolumns = %zu\n",
+	text_format(t, "format = '%s'\nrows = %zu\ncolumns = %zu\n", formats[format],
 		(layout->n + page->columns - 1) / page->columns, page->columns);
-	text_format(
-		t, "column_width = %.4g # cm\npanel_height = %.4g\n", layout->column_cm, height);
-	text_format(t, "left_of_axes = %.4g\nright_of_axes = %.4g\n", layout->left_cm, RIGHT_CM);
-	text_format(t, "lines_above = %zu # of text, of the first row\nlines_between = %zu\n",
-		above, between);
-	text_format(t, "names_below = %.4g # cm, of long names\n", (double)turned * LETTER_CM);
-	text_format(t, "lines_of_notes = %zu\n", count_lines(&layout->notes));
-	text_format(t, "has_title = %d\n", *page->title != '\0');
-	text_format(t, "shares_x = %d\nshares_y = %d\n",
+	text_format(t,
+		"column_width = %.4g # all lengths in cm\npanel_height = %.4g # of the axes\n"
+		"left_of_axes = %.4g\nright_of_axes = %.4g\nnames_below = %.4g # longest\n",
+		layout->column_cm, height, layout->left_cm, RIGHT_CM, (double)turned * LETTER_CM);
+	text_format(t,
+		"lines_above = %zu # of text, above the first row\nlines_between = %zu\n"
+		"lines_of_notes = %zu\nhas_title = %d\nshares_x = %d\nshares_y = %d\n",
+		above, between, count_lines(&layout->notes), *page->title != '\0',
 		page->share_x && layout->n % page->columns == 0, page->share_y);
 }
 
