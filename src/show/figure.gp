@@ -19,9 +19,9 @@ set linetype 12 lc rgb '#9acd32' dt (5,3) pt 10 lw 1.1
 FILL1 = "fs solid 1.0 border lt -1 lw 0.5 dt solid lc rgb '#1f4e8c'"
 FILL2 = "fs solid 1.0 border lt -1 lw 0.5 dt solid lc rgb '#f2bd8f'"
 FILL3 = "fs pattern 4 border lt -1 lw 0.5 dt solid lc rgb '#2e8b57'"
-FILL4 = "fs solid 1.0 border lt -1 lw 0.5 dt solid lc rgb '#dddddd'"
+FILL4 = "fs pattern 2 border lt -1 lw 0.5 dt solid lc rgb '#8e3b8e'"
 FILL5 = "fs solid 1.0 border lt -1 lw 0.5 dt solid lc rgb '#808080'"
-FILL6 = "fs pattern 2 border lt -1 lw 0.5 dt solid lc rgb '#a88c00'"
+FILL6 = "fs solid 1.0 border lt -1 lw 0.5 dt solid lc rgb '#e8dca0'"
 FILL7 = "fs empty border lt -1 lw 0.5 dt solid lc rgb '#1b9aaa'"
 FILL8 = "fs pattern 5 border lt -1 lw 0.5 dt solid lc rgb '#b03060'"
 FILL9 = "fs solid 1.0 border lt -1 lw 0.5 dt solid lc rgb '#333333'"
@@ -47,7 +47,8 @@ INTERVAL = "using 1:3:(0):($4-$3) with vectors heads size screen 0.004,90"
 
 THIN = "dt solid lw 0.7"
 
-AXES = "set border 3 lw 0.6; set tics nomirror scale 0.5; set y2range [0:1]; set xlabel offset 0,0.5; set grid ytics back lc rgb '#dddddd' lw 0.4 dt 1"
+# Numbers of at least four letters: so the names of axes of several panels line up.
+AXES = "set border 3 lw 0.6; set tics nomirror scale 0.5; set y2range [0:1]; set format y '%4g'; set xlabel offset 0,0.5; set ylabel offset 0.8; set grid ytics back lc rgb '#dddddd' lw 0.4 dt 1"
 CELLS = "set palette defined (0 '#f2f5fa', 1 '#12305c'); unset colorbox; unset grid; set tics scale 0"
 PAGE_TITLE = "screen 0.5, screen 1 - 0.75 * line / height center"
 NOTE = "left tc rgb '#444444'"

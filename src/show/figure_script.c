@@ -31,6 +31,7 @@ extern const char figure_gp[];
 #define SMALL_LETTER_CM 0.123
 #define LEGEND_LETTER_CM 0.168 // gnuplot's estimate: a digit
 #define SAMPLE_LETTERS 4 // of a legend's entry, beside its name
+#define LONG_NUMBER 1e5
 #define HEADROOM 1.06 // above the data
 
 struct range {
@@ -38,7 +39,7 @@ struct range {
 	double maximum;
 	bool any; // there is data
 	double scale; // shown value = value * scale
-	char unit[24]; // shown: "GB"; "" for none
+	char unit[48]; // shown: "GB"; "" for none
 };
 
 // A panel in the grid.
@@ -124,10 +125,13 @@ static const struct {
 	{"1", 0, 100, "%"},
 };
 
-static void choose_unit(struct range *range, const char *unit)
+// Amounts are shown in thousands where their numbers would be too long for the place beside an
+// axis.
+static void choose_unit(struct range *range, const char *unit, bool is_amount)
 {
 	double largest = fmax(fabs(range->minimum), fabs(range->maximum));
-	if (!range->any || !unit || *unit == '{') {
+	unit = !unit || *unit == '{' ? "" : unit;
+	if (!range->any) {
 		return;
 	}
 	snprintf(range->unit, sizeof(range->unit), "%s", unit);
@@ -137,6 +141,12 @@ static void choose_unit(struct range *range, const char *unit)
 			range->scale = units[i].scale;
 			break;
 		}
+	}
+	if (is_amount && range->scale == 1 && largest >= LONG_NUMBER) {
+		bool millions = largest >= 1000 * LONG_NUMBER;
+		range->scale = millions ? 1e-6 : 1e-3;
+		snprintf(range->unit, sizeof(range->unit), "%s%s%s",
+			millions ? "millions" : "thousands", *unit ? " of " : "", unit);
 	}
 	range->minimum *= range->scale;
 	range->maximum *= range->scale;
@@ -231,7 +241,7 @@ static void widen_places(struct range *range, bool logarithmic, bool markers)
 	range->maximum = logarithmic ? range->maximum * factor : range->maximum + room;
 }
 
-static void finish_range(struct range *range, const struct figure_axis *axis)
+static void finish_range(struct range *range, const struct figure_axis *axis, bool is_amount)
 {
 	if (axis->n_names > 0) {
 		range->minimum = -0.5;
@@ -240,7 +250,7 @@ static void finish_range(struct range *range, const struct figure_axis *axis)
 	}
 	range->minimum = isfinite(axis->minimum) ? axis->minimum : range->minimum;
 	range->maximum = isfinite(axis->maximum) ? axis->maximum : range->maximum;
-	choose_unit(range, axis->unit);
+	choose_unit(range, axis->unit, is_amount);
 }
 
 static void finish_ranges(struct place *place)
@@ -248,9 +258,9 @@ static void finish_ranges(struct place *place)
 	const struct figure_panel *panel = place->panel;
 	widen_places(&place->x, panel->x.logarithm > 0, has_markers(panel));
 	widen_amounts(&place->y, panel->y.logarithm > 0);
-	finish_range(&place->x, &panel->x);
-	finish_range(&place->y, &panel->y);
-	choose_unit(&place->z, panel->z.unit);
+	finish_range(&place->x, &panel->x, false);
+	finish_range(&place->y, &panel->y, true);
+	choose_unit(&place->z, panel->z.unit, true);
 }
 
 // Layout ------------------------------------------------------------------------------------------

@@ -160,6 +160,8 @@ static void test_units_by_the_largest_value(void **state)
 		{"s", 14400, "'memory (h)'", "1 4 "},
 		{"{cpu}", 2, "'memory'", "1 2 "},
 		{"images/s", 740, "'memory (images/s)'", "1 740 "},
+		{"images/s", 123456, "'memory (thousands of images/s)'", "1 123.456 "},
+		{"", 123456789, "'memory (millions)'", "1 123.4568 "},
 	};
 	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
 		struct figure_page *page = figure_new(NULL, 1);
