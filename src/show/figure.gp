@@ -31,7 +31,7 @@ FILL12 = "fs pattern 6 border lt -1 lw 0.5 dt solid lc rgb '#6f9a1f'"
 
 # The columns of a block of data are x, y, low, high; of bars also their width; of cells x, y, value.
 LINE = "using 1:2 with lines"
-MARKED = "using 1:2 with linespoints ps 0.45"
+MARKED = "using 1:2 with linespoints ps 0.45 pn 7"
 LINE_POINTS = "using 1:2 with linespoints ps 0.5"
 POINTS = "using 1:2 with points ps 0.5"
 DOTS = "using 1:2 with points ps 0.2"

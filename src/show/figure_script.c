@@ -64,6 +64,21 @@ struct layout {
 	size_t name_letters; // of a legend's entry, at most
 };
 
+// How each look is drawn: its macro in figure.gp, the columns of its data, and which looks are
+// behind it.
+static const struct {
+	const char *macro, *columns;
+	unsigned depth;
+} looks[] = {
+	[LOOK_LINE] = {"LINE", "x, y, low, high", 2},
+	[LOOK_POINTS] = {"POINTS", "x, y, low, high", 2},
+	[LOOK_LINE_POINTS] = {"LINE_POINTS", "x, y, low, high", 2},
+	[LOOK_STEPS] = {"STEPS", "x, y, low, high", 2},
+	[LOOK_BARS] = {"BARS", "x, y, low, high, width", 1},
+	[LOOK_BAND] = {"BAND", "x, y, low, high", 0},
+	[LOOK_HEAT] = {"HEAT", "x, y, value", 0},
+};
+
 // Lines of text -----------------------------------------------------------------------------------
 
 // Breaks text into lines of at most `columns` letters, at blanks where there are any.
@@ -565,11 +580,7 @@ static void append_series(struct text *t, const struct layout *layout, const str
 		t->failed = true;
 		return;
 	}
-	append_block(t, place, series->name,
-		bars   ? "x, y, low, high, width"
-		: heat ? "x, y, value"
-		       : "x, y, low, high",
-		index);
+	append_block(t, place, series->name, looks[series->look].columns, index);
 	append_points(t, place, series, points, n);
 }
 
@@ -579,7 +590,6 @@ static void append_series(struct text *t, const struct layout *layout, const str
 #define MOST_VERTICALS_PER_CM 6.0
 #define MOST_WORDY_CELLS 400 // of more the values are not written
 #define MANY_POINTS 200 // from here on they are small
-#define MARKERS_ON_LINE 7 // of a line that dashes alone would not tell from others
 #define LINES_WITHOUT_MARKERS 2
 
 struct writing {
@@ -739,15 +749,14 @@ static bool has_interval(const struct figure_series *series)
 	return false;
 }
 
-// Lines that go up and down hide their dashes. 0: none.
-static size_t marker_interval(const struct figure_panel *panel, const struct figure_series *series)
+// Many lines that go up and down hide their dashes.
+static bool needs_markers(const struct figure_panel *panel)
 {
 	size_t lines = 0;
 	for (size_t i = 0; i < panel->n_series; i++) {
 		lines += panel->series[i]->look == LOOK_LINE && *panel->series[i]->name;
 	}
-	size_t interval = series->n / MARKERS_ON_LINE;
-	return lines > LINES_WITHOUT_MARKERS ? interval + (interval == 0) : 0;
+	return lines > LINES_WITHOUT_MARKERS;
 }
 
 static int linetype_of(const struct figure_series *series)
@@ -758,22 +767,9 @@ static int linetype_of(const struct figure_series *series)
 static void append_look(
 	struct text *t, const struct figure_panel *panel, const struct figure_series *series)
 {
-	static const char *const looks[] = {
-		[LOOK_LINE] = "@LINE",
-		[LOOK_POINTS] = "@POINTS",
-		[LOOK_LINE_POINTS] = "@LINE_POINTS",
-		[LOOK_STEPS] = "@STEPS",
-		[LOOK_BARS] = "@BARS",
-		[LOOK_BAND] = "@BAND",
-		[LOOK_HEAT] = "@HEAT",
-	};
-	size_t interval = series->look == LOOK_LINE ? marker_interval(panel, series) : 0;
-	if (interval > 0) {
-		text_format(t, "@MARKED pi %zu", interval);
-	} else {
-		bool small = series->look == LOOK_POINTS && series->n > MANY_POINTS;
-		text_append_string(t, small ? "@DOTS" : looks[series->look]);
-	}
+	bool marked = series->look == LOOK_LINE && needs_markers(panel);
+	bool small = series->look == LOOK_POINTS && series->n > MANY_POINTS;
+	text_format(t, "@%s", marked ? "MARKED" : small ? "DOTS" : looks[series->look].macro);
 	if (series->look == LOOK_BARS) {
 		text_format(t, " @FILL%d", linetype_of(series));
 	} else if (series->look != LOOK_HEAT) {
@@ -825,12 +821,6 @@ static void append_verticals(struct writing *w, const struct place *place)
 	w->script->failed = w->script->failed || name.failed;
 }
 
-// What is behind comes first.
-static unsigned depth_of(enum figure_look look)
-{
-	return look == LOOK_HEAT || look == LOOK_BAND ? 0 : look == LOOK_BARS ? 1 : 2;
-}
-
 static void append_plot(struct writing *w, const struct place *place)
 {
 	const struct figure_panel *panel = place->panel;
@@ -838,7 +828,7 @@ static void append_plot(struct writing *w, const struct place *place)
 	for (unsigned depth = 0; depth < 3; depth++) {
 		for (size_t i = 0; i < panel->n_series; i++) {
 			const struct figure_series *series = panel->series[i];
-			if (series->n > 0 && depth_of(series->look) == depth) {
+			if (series->n > 0 && looks[series->look].depth == depth) {
 				append_element(w, place, series);
 			}
 		}

@@ -231,8 +231,9 @@ static void test_many_lines_have_markers(void **state)
 				figure_script(page, FORMAT_SVG, "d", NULL, script, &data), 0);
 		}
 	}
-	assert_false(text_has(&two, " pi "));
-	assert_true(text_has(&three, "data index 0 @MARKED pi 10 lt 1"));
+	assert_true(text_has(&two, "data index 0 @LINE lt 1"));
+	assert_true(text_has(&three, "data index 0 @MARKED lt 1"));
+	assert_true(text_has(&three, "\nMARKED = \"using 1:2 with linespoints ps 0.45 pn 7\"\n"));
 	figure_free(page);
 }
 
