@@ -51,7 +51,7 @@ THIN = "dt solid lw 0.7"
 AXES = "set border 3 lw 0.6; set tics nomirror scale 0.5; set y2range [0:1]; set format y '%4g'; set xlabel offset 0,0.5; set ylabel offset 0.8; set grid ytics back lc rgb '#dddddd' lw 0.4 dt 1"
 CELLS = "set palette defined (0 '#f2f5fa', 1 '#12305c'); unset colorbox; unset grid; set tics scale 0"
 PAGE_TITLE = "screen 0.5, screen 1 - 0.75 * line / height center"
-NOTE = "left tc rgb '#444444'"
+NOTES = "screen edge / width, screen (edge + (lines_of_notes - 0.5) * line) / height left tc rgb '#444444'"
 TURNED = "set xtics rotate by 35 right; set xlabel offset 0,0.5+0.3*names_below"
 SAID = "tc rgb '#444444' font 'Helvetica,6.5'"
 UPRIGHT = "left rotate by 90 front tc rgb '#444444' font 'Helvetica,6.5'"
@@ -71,21 +71,18 @@ whole_step(range, most) = ceil(step(range, most))
 # The page, from the bottom up: notes, rows of panels, title.
 line = 0.32
 edge = 0.15
-above = edge + lines_above * line # the first row
-between = edge + lines_between * line # other rows
 below = 0.85 + 0.57 * names_below
 between_x = shares_y ? 0.6 : left_of_axes + right_of_axes
-between_y = between + (shares_x ? 0.2 : below)
+between_y = edge + lines_between * line + (shares_x ? 0.2 : below)
 bottom = edge + lines_of_notes * line + below
 top = bottom + rows * panel_height + (rows - 1) * between_y
 width = columns * column_width
-height = top + above + (has_title ? 1.3 * line : 0)
+height = top + edge + lines_above * line + (has_title ? 1.3 * line : 0)
 x_most = (width - left_of_axes - right_of_axes - (columns - 1) * between_x) / columns / 1.1 # ticks
 y_most = panel_height / 0.55
 up(lines) = 1 + (lines * line + 0.06) / panel_height # `graph` coordinate above a panel
-above_line(i, n) = up(n - i - 0.5)
-middle_line(i, n) = 0.5 + ((n - 1) / 2.0 - i) * line / panel_height
-note_line(i, n) = (edge + (n - i - 0.5) * line) / height # `screen` coordinate
+above(n) = up(n - 0.5) # the first of n lines
+middle(n) = 0.5 + (n - 1) / 2.0 * line / panel_height
 
 terminal = format eq 'svg' ? 'svg' : format eq 'pdf' ? 'pdfcairo' : 'pngcairo'
 if (strstrt(GPVAL_TERMINALS, terminal) == 0) { exit message 'no terminal ' . terminal }

@@ -50,7 +50,7 @@ struct place {
 	bool has_data; // else its words are in the middle
 	struct range x, y, z;
 	struct text said; // lines
-	size_t said_lines, legend_lines, lines_above;
+	size_t said_lines, said_above, legend_lines, lines_above;
 	bool title_beside; // of the legend
 	bool turned; // the x axis' names would run into each other
 };
@@ -364,7 +364,7 @@ static void measure_legend(const struct layout *layout, struct place *place)
 	                      layout->axes_cm;
 	columns = place->title_beside && entries > 0 ? entries : columns;
 	place->legend_lines = (entries + columns - 1) / columns;
-	place->lines_above = place->said_lines + place->legend_lines +
+	place->lines_above = place->said_above + place->legend_lines +
 	                     (title > 0 && (entries == 0 || !place->title_beside));
 }
 
@@ -374,7 +374,8 @@ static void measure_panel(const struct layout *layout, struct place *place)
 	if (panel->said) {
 		wrap(&place->said, panel->said, (size_t)(layout->axes_cm / SMALL_LETTER_CM));
 	}
-	place->said_lines = place->has_data ? count_lines(&place->said) : 0;
+	place->said_lines = count_lines(&place->said);
+	place->said_above = place->has_data ? place->said_lines : 0;
 	place->turned = (double)(longest_name(&panel->x) * panel->x.n_names) * LETTER_CM >
 	                layout->axes_cm * 0.95;
 	measure_legend(layout, place);
@@ -598,12 +599,17 @@ struct writing {
 	size_t index; // of the next block of data
 };
 
+// A text of several lines is an expression: 'one' . "\n" . 'two'.
 static void append_quoted(struct text *t, const char *string, bool is_format)
 {
 	text_append_string(t, "'");
 	for (; string && *string; string++) {
 		bool doubled = *string == '\'' || (is_format && *string == '%');
-		text_append(t, string, 1);
+		if (*string != '\n') {
+			text_append(t, string, 1);
+		} else if (string[1]) {
+			text_append_string(t, "' . \"\\n\" . '");
+		}
 		if (doubled) {
 			text_append(t, string, 1);
 		}
@@ -623,23 +629,6 @@ __attribute__((format(printf, 4, 5))) static void append_set(
 	text_format(t, "set %s ", command);
 	append_quoted(t, text, false);
 	text_format(t, "%s\n", after);
-}
-
-// A label for each line. `where` is a position without the arguments of its function in figure.gp:
-// the line's number and how many there are.
-static void append_lines(
-	struct text *t, const struct text *lines, const char *where, const char *look)
-{
-	size_t n = count_lines(lines), i = 0;
-	const char *line = lines->data ? lines->data : "";
-	for (const char *end = strchr(line, '\n'); end; end = strchr(line, '\n')) {
-		_cleanup_text_ struct text piece = {0};
-		text_append(&piece, line, (size_t)(end - line));
-		append_set(t, "label", piece.data, " at %s(%zu, %zu) %s", where, i++, n, look);
-		t->failed = t->failed || piece.failed;
-		line = end + 1;
-	}
-	t->failed = t->failed || lines->failed;
 }
 
 static void append_names(struct text *t, char letter, const struct figure_axis *axis)
@@ -700,7 +689,7 @@ static void append_title(struct text *t, const struct place *place)
 	if (*place->z.unit) {
 		text_format(&title, " (%s)", place->z.unit);
 	}
-	size_t below = place->said_lines + (place->title_beside ? 0 : place->legend_lines);
+	size_t below = place->said_above + (place->title_beside ? 0 : place->legend_lines);
 	append_set(t, "label", title.data, " at graph 0, graph up(%zu.5) left", below);
 	t->failed = t->failed || title.failed;
 }
@@ -843,7 +832,9 @@ static void append_page_texts(struct text *t, const struct layout *layout)
 	if (*layout->page->title) {
 		append_set(t, "label", layout->page->title, " at @%s", "PAGE_TITLE");
 	}
-	append_lines(t, &layout->notes, "screen edge / width, screen note_line", "@NOTE");
+	if (layout->notes.length > 0) {
+		append_set(t, "label", layout->notes.data, " at @%s", "NOTES");
+	}
 }
 
 static void append_panel(struct writing *w, size_t i)
@@ -860,11 +851,13 @@ static void append_panel(struct writing *w, size_t i)
 		append_page_texts(t, w->layout);
 	}
 	append_title(t, place);
-	append_lines(t, &place->said,
-		place->has_data ? "graph 0, graph above_line" : "graph 0.5, graph middle_line",
-		place->has_data ? "left @SAID" : "center @SAID");
+	if (place->said_lines > 0) {
+		append_set(t, "label", place->said.data, " at graph %s(%zu) %s @SAID",
+			place->has_data ? "0, graph above" : "0.5, graph middle", place->said_lines,
+			place->has_data ? "left" : "center");
+	}
 	append_reasons(t, place);
-	text_format(t, "set key at graph 1, graph up(%zu) maxrows %zu @KEY\n", place->said_lines,
+	text_format(t, "set key at graph 1, graph up(%zu) maxrows %zu @KEY\n", place->said_above,
 		place->legend_lines > 0 ? place->legend_lines : 1);
 	append_plot(w, place);
 }

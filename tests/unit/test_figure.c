@@ -127,7 +127,7 @@ static void test_the_script_of_a_figure(void **state)
 	assert_true(text_has(&script, "\nset xtics ('32' 0, '64' 1)\n"));
 	assert_true(text_has(&script, "\nset yrange [0:44.52]\n")); // 6 % above 42
 	assert_true(text_has(&script, "\nset ylabel 'epoch (s)'\n"));
-	assert_true(text_has(&script, "\nset label 'Two machines.' at screen "));
+	assert_true(text_has(&script, "\nset label 'Two machines.' at @NOTES\n"));
 	assert_true(text_has(&script, "data index 0 @BARS @FILL1 title 'PyTorch'"));
 	assert_true(text_has(&script, "data index 0 @INTERVAL"));
 	assert_true(text_has(&script, "data index 1 @BARS @FILL2"));
@@ -278,7 +278,7 @@ static void test_a_row_of_words_is_a_note(void **state)
 	assert_int_equal(figure_script(page, FORMAT_PDF, "d", NULL, &script, &data), 0);
 	assert_true(text_has(&script, "\nrows = 1\n"));
 	assert_true(text_has(&script, "\nlines_of_notes = 1\n"));
-	assert_true(text_has(&script, "set label 'no device here' at screen"));
+	assert_true(text_has(&script, "set label 'no device here' at @NOTES"));
 	assert_true(text_has(&script, "set xlabel 'time'")); // of the panel above it
 	assert_true(text_has(&script, "set ylabel 'host'"));
 	assert_false(text_has(&script, "set ylabel 'device'"));
