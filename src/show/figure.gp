@@ -38,7 +38,7 @@ DOTS = "using 1:2 with points ps 0.2"
 STEPS = "using 1:2 with steps"
 BAND = "using 1:3:4 with filledcurves fs transparent solid 0.22 noborder"
 BARS = "using 1:2:5 with boxes"
-HEAT = "using 1:2:3 with image pixels"
+HEAT = "using 1:($2+0*$3):(0.5):(0.5):3 with boxxyerror fs solid 1.0 noborder lc palette"
 VALUES = "using 1:($2+0*$3):(digits($3)):(ink($3)) with labels tc rgb variable"
 # Over the height of a panel, whatever its y axis.
 VERTICALS = "using 1:(1) axes x1y2 with impulses lc rgb '#b03030' dt (5,4) lw 0.7"
@@ -48,7 +48,7 @@ INTERVAL = "using 1:3:(0):($4-$3) with vectors heads size screen 0.004,90"
 THIN = "dt solid lw 0.7"
 
 # Numbers of at least four letters: so the names of axes of several panels line up.
-AXES = "set border 3 lw 0.6; set tics nomirror scale 0.5; set y2range [0:1]; set format y '%4g'; set xlabel offset 0,0.5; set ylabel offset 0.8; set grid ytics back lc rgb '#dddddd' lw 0.4 dt 1"
+AXES = "set border 3 lw 0.6; set tics nomirror scale 0.5; set y2range [0:1]; set format y '%4g'; set xlabel offset 0,0.5; set ylabel offset 0.5; set grid ytics back lc rgb '#dddddd' lw 0.4 dt 1"
 CELLS = "set palette defined (0 '#f2f5fa', 1 '#12305c'); unset colorbox; unset grid; set tics scale 0"
 PAGE_TITLE = "screen 0.5, screen 1 - 0.75 * line / height center"
 NOTES = "screen edge / width, screen (edge + (lines_of_notes - 0.5) * line) / height left tc rgb '#444444'"
