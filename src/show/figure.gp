@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
-# The look of every figure. figure_script.c writes the size and the counts that this needs before it,
-# and a few lines for each panel after it. Lengths are in cm.
+# The look of every figure: macros (@LINE, @AXES) for its panels, and their places on the page. In front of this,
+# figure_script.c writes the sizes (cm) and the numbers of lines used here; behind it, a few commands for each panel.
+# Only what gnuplot 5.4 and 6 have in common.
 
 # Colours differ in grey, too; dashes, markers and fills say the same without any colour.
 set linetype 1 lc rgb '#1f4e8c' dt solid pt 7 lw 1.1
@@ -40,15 +41,15 @@ BAND = "using 1:3:4 with filledcurves fs transparent solid 0.22 noborder"
 BARS = "using 1:2:5 with boxes"
 HEAT = "using 1:($2+0*$3):(0.5):(0.5):3 with boxxyerror fs solid 1.0 noborder lc palette"
 VALUES = "using 1:($2+0*$3):(digits($3)):(ink($3)) with labels tc rgb variable"
-# Over the height of a panel, whatever its y axis.
+# From the bottom to the top of a panel: the range of y2 is 0 to 1.
 VERTICALS = "using 1:(1) axes x1y2 with impulses lc rgb '#b03030' dt (5,4) lw 0.7"
 # gnuplot's own error bars leave a hole at the marker.
 INTERVAL = "using 1:3:(0):($4-$3) with vectors heads size screen 0.004,90"
-
 THIN = "dt solid lw 0.7"
 
-# Numbers of at least four letters: so the names of axes of several panels line up.
-AXES = "set border 3 lw 0.6; set tics nomirror scale 0.5; set y2range [0:1]; set format y '%4g'; set xlabel offset 0,0.5; set ylabel offset 0.5; set grid ytics back lc rgb '#dddddd' lw 0.4 dt 1"
+# Numbers of the y axis take the room of four letters, so that the axes' names of panels line up.
+AXES = "set border 3 lw 0.6; set tics nomirror scale 0.5; set y2range [0:1]; set format y '%4g'; " . \
+	"set xlabel offset 0,0.5; set ylabel offset 0.5; set grid ytics back lc rgb '#dddddd' lw 0.4 dt 1"
 CELLS = "set palette defined (0 '#f2f5fa', 1 '#12305c'); unset colorbox; unset grid; set tics scale 0"
 PAGE_TITLE = "screen 0.5, screen 1 - 0.75 * line / height center"
 NOTES = "screen edge / width, screen (edge + (lines_of_notes - 0.5) * line) / height left tc rgb '#444444'"
@@ -58,7 +59,7 @@ UPRIGHT = "left rotate by 90 front tc rgb '#444444' font 'Helvetica,6.5'"
 KEY = "right bottom vertical Left reverse samplen 2 width -1 height 0 spacing 1 noautotitle"
 
 # Three digits, also if the last ones are 0: 24.0 beside 27.9.
-digits(v) = v != v ? '' : sprintf(abs(v) >= 1e6 ? '%.3g' : abs(v) >= 100 ? '%.0f' : abs(v) >= 10 ? '%.1f' : \
+digits(v) = sprintf(abs(v) >= 1e6 ? '%.3g' : abs(v) >= 100 ? '%.0f' : abs(v) >= 10 ? '%.1f' : \
 	abs(v) >= 1 ? '%.2f' : abs(v) >= 1e-3 ? '%.3f' : '%.3g', v)
 # White letters on dark cells.
 ink(v) = v > darkest * 0.55 + lightest * 0.45 ? 0xffffff : 0
