@@ -117,7 +117,7 @@ static size_t count_lines(const struct text *text)
 
 // Ranges and units --------------------------------------------------------------------------------
 
-// Of a unit of metrics, rows from the largest values down: the shown unit, and what it multiplies.
+// The shown unit of a unit of metrics, for values from `from` on, and its factor. Largest first.
 static const struct {
 	const char *unit;
 	double from, scale;
@@ -283,17 +283,21 @@ static void finish_ranges(struct place *place)
 // gnuplot places the panels, but before it can measure a text it needs the size of the page. So the
 // lines and letters that texts take are counted here.
 
+// A value, or the reason at the place of one.
 static bool has_data(const struct figure_panel *panel)
 {
 	for (size_t i = 0; i < panel->n_series; i++) {
-		if (panel->series[i]->n > 0) {
-			return true;
+		for (size_t j = 0; j < panel->series[i]->n; j++) {
+			const struct figure_point *point = &panel->series[i]->points[j];
+			if (point->words || isfinite(point->y)) {
+				return true;
+			}
 		}
 	}
 	return false;
 }
 
-// Whether a row has nothing but words. The first one has the titles.
+// Whether a row has nothing but words. The first row stays, for it has the titles.
 static bool is_wordy(const struct figure_page *page, size_t row)
 {
 	for (size_t i = row * page->columns; i < page->n_panels && i / page->columns == row; i++) {
