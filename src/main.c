@@ -21,7 +21,8 @@
 //   measures, outcome
 // - verdict/: facts.c gathers numbers, causes.c has the table of causes, verdict.c the sentences
 // - study/: many runs: catalogue.c, digest.c, run_table.c (SQL), pivot.c, comparison.c, layout.c
-// - show/: tables, JSON, CSV, figure.c (gnuplot draws), page.c, which fills web/ with a run's data
+// - show/: tables, JSON, CSV, figure.c (gnuplot draws by figure.gp), page.c, which fills web/ with a
+//   run's data
 // - sweep/: plan (YAML), trials (the matrix), sweep (the directory), executors
 // - probe/: short runs of a job that measure its largest batch, stalls and the gain of advice,
 //   and models of memory and rate

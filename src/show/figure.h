@@ -82,7 +82,7 @@ struct figure_panel {
 	size_t n_verticals;
 	size_t verticals_capacity;
 	char *verticals_name; // in the legend; "": not there
-	char *said; // in words, in the middle: what is not there and why; "": nothing
+	char *said; // lines: what is missing, and why; NULL: nothing
 	struct figure_page *page;
 };
 
@@ -91,8 +91,6 @@ struct figure_page {
 	size_t columns; // panels beside each other
 	bool share_x; // one axis for each column, said below it
 	bool share_y; // the same range in each row, said to the left of it
-	double panel_width_cm; // with its axis; 0: a column of a paper, less where there are
-	                       // several
 	double panel_height_cm; // without axes and titles; 0: as suits
 	struct figure_panel **panels; // [n_panels], row by row
 	size_t n_panels;
@@ -124,7 +122,9 @@ void figure_add_interval(struct figure_series *series, double x, double y, doubl
 void figure_add_words(struct figure_series *series, double x, const char *words);
 void figure_add_cell(struct figure_series *series, double x, double y, double z, const char *words);
 void figure_add_vertical(struct figure_panel *panel, double x, const char *name);
-// Words in the middle of a panel; several are lines below each other.
+// Says what is missing, and why. Several calls are several lines. They are above the data, or in
+// the middle of a panel without data; a row of panels without data, other than the first, becomes
+// notes.
 void figure_say(struct figure_panel *panel, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void figure_add_note(struct figure_page *page, const char *format, ...)
@@ -137,7 +137,12 @@ void figure_add_note(struct figure_page *page, const char *format, ...)
 int figure_write(const struct figure_page *page, const char *path, const char *keep_directory,
 	struct error *e);
 
-// The script and its data, as figure_write uses them: for tests and for programs that draw
-// themselves. output NULL: standard output.
+// The script and its data, as figure_write uses them. output NULL: standard output. 0 or -ENOMEM.
 int figure_script(const struct figure_page *page, enum figure_format format, const char *data_path,
 	const char *output, struct text *script, struct text *data);
+
+// Points of a line, at most four for each of `columns` stretches of x between the first and the
+// last: its first, least, greatest and last, so that no peak is lost. Missing points are kept. 0 or
+// -ENOMEM; *ret is the caller's.
+int figure_thin(const struct figure_point *points, size_t n, size_t columns, bool logarithmic,
+	struct figure_point **ret, size_t *ret_n);

@@ -64,9 +64,8 @@ struct figure_page *figure_run_new(size_t n_runs)
 	struct figure_page *page = figure_new(NULL, n_runs);
 	for (size_t i = 0; page && i < n_runs * N_STRIPS; i++) {
 		struct figure_panel *panel = figure_add_panel(page, NULL);
-		bool last = i / n_runs == N_STRIPS - 1;
 		if (panel) {
-			figure_axis_set(panel, &panel->x, last ? "time" : "", "s");
+			figure_axis_set(panel, &panel->x, "time", "s");
 			panel->x.minimum = 0;
 		}
 	}

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The gnuplot script of a figure. Every text of a run stands in single quotes, where gnuplot (5.4:
-// no expansion of `...`, @macros or backslashes) knows only the quote itself; a tick's name is a
-// format besides, so that "%" is doubled.
-
-#include "show/figure_script.h"
+// The gnuplot script of a figure, and its data. The template figure.gp has the look and the
+// geometry. This file writes the counts that the template needs before it, and each panel's texts,
+// ranges and blocks of data after it.
+//
+// Text of a run is always in single quotes. There gnuplot interprets only the quote itself: no
+// `...`, no @macros, no backslashes. The name of a tick is also a format, so that "%" is doubled.
 
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,31 +19,70 @@
 #include "base/words.h"
 #include "show/figure.h"
 
-// Layout ------------------------------------------------------------------------------------------
-//
-// Ranges, units and room.
+extern const char figure_gp[];
 
 #define COLUMN_CM 8.8 // of a paper
 #define BOTH_COLUMNS_CM 17.6
 #define NARROWEST_CM 4.2
-#define SAMPLE_CM 0.9 // a legend's entry beside its name
-#define LEGEND_LINE_CM 0.28
-#define LEGEND_GAP_CM 0.06
-#define EDGE_CM 0.15
-#define TICK_CM 0.42 // the ticks' numbers below an axis
-#define TICK_WIDTH_CM 0.85 // beside one
-#define NAME_CM 0.36 // an axis' own name
-#define HEADROOM 1.06
-#define BRIEF_CM 0.9 // high, where there are words instead of data
-#define TICK_APART_CM 0.55 // of a y axis, at least
-#define TICK_BESIDE_CM 1.1 // of an x axis
-#define TURNED 35 // degrees
-#define TURNED_HIGH 0.57
+#define LEFT_CM 0.55 // of the axes, without the names of ticks
+#define NUMBER_CM 0.85 // a tick's number beside an axis
+#define RIGHT_CM 0.4 // half of the last tick's number
+#define LETTER_CM 0.142 // of a wide font: the system may lack Helvetica
+#define SMALL_LETTER_CM 0.123
+#define LEGEND_LETTER_CM 0.168 // gnuplot's estimate: a digit
+#define SAMPLE_LETTERS 4 // of a legend's entry, beside its name
+#define LONG_NUMBER 1e5
+#define HEADROOM 1.06 // above the data
 
-// Words -------------------------------------------------------------------------------------------
+struct range {
+	double minimum; // in shown units
+	double maximum;
+	bool any; // there is data
+	double scale; // shown value = value * scale
+	char unit[48]; // shown: "GB"; "" for none
+};
+
+// A panel in the grid.
+struct place {
+	const struct figure_panel *panel;
+	size_t row, column;
+	bool last_of_column;
+	bool has_data; // else its words are in the middle
+	struct range x, y, z;
+	struct text said; // lines
+	size_t said_lines, said_above, legend_lines, lines_above;
+	bool title_beside; // of the legend
+	bool turned; // the x axis' names would run into each other
+};
+
+struct layout {
+	const struct figure_page *page;
+	struct place *places; // [n]; rows without data are notes instead
+	size_t n;
+	struct text notes; // lines
+	double column_cm, left_cm, axes_cm; // widths
+	size_t name_letters; // of a legend's entry, at most
+};
+
+// How each look is drawn: its macro in figure.gp, the columns of its data, and which looks are
+// behind it.
+static const struct {
+	const char *macro, *columns;
+	unsigned depth;
+} looks[] = {
+	[LOOK_LINE] = {"LINE", "x, y, low, high", 2},
+	[LOOK_POINTS] = {"POINTS", "x, y, low, high", 2},
+	[LOOK_LINE_POINTS] = {"LINE_POINTS", "x, y, low, high", 2},
+	[LOOK_STEPS] = {"STEPS", "x, y, low, high", 2},
+	[LOOK_BARS] = {"BARS", "x, y, low, high, width", 1},
+	[LOOK_BAND] = {"BAND", "x, y, low, high", 0},
+	[LOOK_HEAT] = {"HEAT", "x, y, value", 0},
+};
+
+// Lines of text -----------------------------------------------------------------------------------
 
 // Breaks text into lines of at most `columns` letters, at blanks where there are any.
-static void layout_wrap(struct text *into, const char *text, size_t columns)
+static void wrap(struct text *into, const char *text, size_t columns)
 {
 	size_t column = 0;
 	while (*text) {
@@ -65,220 +106,6 @@ static void layout_wrap(struct text *into, const char *text, size_t columns)
 	text_append_string(into, "\n");
 }
 
-// What is said in a panel, as lines of the width.
-static void layout_said(struct text *into, const struct figure_panel *panel, double width)
-{
-	layout_wrap(into, panel->said, (size_t)fmax(10, width / FIGURE_WORDS_LETTER_CM));
-}
-
-// Ranges and units --------------------------------------------------------------------------------
-
-struct prefix {
-	const char *letter;
-	double factor;
-};
-
-static const struct prefix prefixes[] = {{"T", 1e12}, {"G", 1e9}, {"M", 1e6}, {"k", 1e3}, {"", 1}};
-
-// "GB" of 3.2e9 "By": three digits at most stand before the point.
-static void choose_bytes(struct axis_range *range, double largest, const char *rest)
-{
-	const struct prefix *p = prefixes;
-	while (p->factor > 1 && largest < p->factor) {
-		p++;
-	}
-	range->scale = 1 / p->factor;
-	snprintf(range->unit, sizeof(range->unit), "%sB%s", p->letter, rest);
-}
-
-static void choose_seconds(struct axis_range *range, double largest)
-{
-	static const struct prefix lengths[] = {{"h", 3 * 3600}, {"s", 1}, {"ms", 1e-3}, {"µs", 0}};
-	static const double scales[] = {1.0 / 3600, 1, 1e3, 1e6};
-	size_t i = 0;
-	while (i + 1 < ARRAY_LENGTH(lengths) && largest < lengths[i].factor) {
-		i++;
-	}
-	range->scale = scales[i];
-	snprintf(range->unit, sizeof(range->unit), "%s", lengths[i].letter);
-}
-
-static void choose_unit(struct axis_range *range, const char *unit)
-{
-	double largest = fmax(fabs(range->minimum), fabs(range->maximum));
-	range->scale = 1;
-	if (!unit || !*unit || *unit == '{' || !range->any) {
-		range->unit[0] = '\0';
-	} else if (strcmp(unit, "By") == 0) {
-		choose_bytes(range, largest, "");
-	} else if (strcmp(unit, "By/s") == 0) {
-		choose_bytes(range, largest, "/s");
-	} else if (strcmp(unit, "s") == 0 && largest > 0) {
-		choose_seconds(range, largest);
-	} else if (strcmp(unit, "1") == 0) {
-		range->scale = 100;
-		snprintf(range->unit, sizeof(range->unit), "%%");
-	} else {
-		snprintf(range->unit, sizeof(range->unit), "%s", unit);
-	}
-	range->minimum *= range->scale;
-	range->maximum *= range->scale;
-}
-
-static void widen(struct axis_range *range, double value)
-{
-	if (isfinite(value)) {
-		range->minimum = range->any ? fmin(range->minimum, value) : value;
-		range->maximum = range->any ? fmax(range->maximum, value) : value;
-		range->any = true;
-	}
-}
-
-static void widen_by_series(struct panel_place *place, const struct figure_series *series)
-{
-	for (size_t i = 0; i < series->n; i++) {
-		const struct figure_point *point = &series->points[i];
-		widen(&place->x, point->x);
-		widen(&place->y, point->y);
-		place->y.least = fmin(place->y.least, point->y);
-		widen(&place->y, point->low);
-		widen(&place->y, point->high);
-		widen(&place->z, point->z);
-	}
-}
-
-static void find_range(const struct figure_panel *panel, struct panel_place *place)
-{
-	place->x = place->y = place->z = (struct axis_range){.scale = 1, .least = INFINITY};
-	for (size_t i = 0; i < panel->n_series; i++) {
-		widen_by_series(place, panel->series[i]);
-	}
-	for (size_t i = 0; i < panel->n_verticals; i++) {
-		widen(&place->x, panel->verticals[i]);
-	}
-}
-
-static void join_range(struct axis_range *into, const struct axis_range *from)
-{
-	if (from->any) {
-		widen(into, from->minimum);
-		widen(into, from->maximum);
-		into->least = fmin(into->least, from->least);
-	}
-}
-
-// An axis shared by several panels has one range.
-static void share_ranges(const struct figure_page *page, struct panel_place *places)
-{
-	for (size_t i = 0; i < page->n_panels; i++) {
-		for (size_t j = 0; j < i; j++) {
-			if (page->share_x && places[i].column == places[j].column) {
-				join_range(&places[j].x, &places[i].x);
-				places[i].x = places[j].x;
-			}
-			if (page->share_y && places[i].row == places[j].row) {
-				join_range(&places[j].y, &places[i].y);
-				places[i].y = places[j].y;
-			}
-		}
-	}
-}
-
-// Amounts begin at zero and leave some room above; the room for words is more.
-static void finish_amounts(struct axis_range *range, const struct figure_axis *axis, double above)
-{
-	bool linear = axis->logarithm <= 0;
-	if (!range->any) {
-		range->minimum = 0;
-		range->maximum = 1;
-	}
-	if (linear && (range->minimum > 0 || range->least >= 0)) {
-		range->minimum = 0; // an interval of what cannot be negative may be
-	}
-	if (linear && range->maximum <= range->minimum) {
-		range->maximum = range->minimum + 1;
-	}
-	range->maximum = linear ? range->minimum + (range->maximum - range->minimum) * above
-	                        : range->maximum * 1.5;
-	range->minimum = linear ? range->minimum : range->minimum / 1.5;
-	range->minimum = isfinite(axis->minimum) ? axis->minimum : range->minimum;
-	range->maximum = isfinite(axis->maximum) ? axis->maximum : range->maximum;
-	choose_unit(range, axis->unit);
-}
-
-static bool has_look(const struct figure_panel *panel, enum figure_look look)
-{
-	for (size_t i = 0; i < panel->n_series; i++) {
-		if (panel->series[i]->look == look) {
-			return true;
-		}
-	}
-	return false;
-}
-
-static void finish_names(struct axis_range *range, const struct figure_axis *axis)
-{
-	range->minimum = -0.5;
-	range->maximum = (double)axis->n_names - 0.5;
-	range->scale = 1;
-	range->unit[0] = '\0';
-}
-
-// Along the x axis the data goes from edge to edge; markers and bars need some room.
-static void finish_places(
-	struct axis_range *range, const struct figure_axis *axis, const struct figure_panel *panel)
-{
-	double length = range->maximum - range->minimum;
-	bool markers = has_look(panel, LOOK_POINTS) || has_look(panel, LOOK_LINE_POINTS) ||
-	               has_look(panel, LOOK_BARS);
-	if (!range->any || length <= 0) {
-		range->minimum -= axis->logarithm > 0 ? range->minimum / 2 : 0.5;
-		range->maximum += range->maximum > 0 ? range->maximum / 2 : 0.5;
-	} else if (axis->logarithm > 0) {
-		range->minimum /= markers ? 1.2 : 1;
-		range->maximum *= markers ? 1.2 : 1;
-	} else if (markers) {
-		range->minimum -= length * 0.05;
-		range->maximum += length * 0.05;
-	}
-	range->minimum = isfinite(axis->minimum) ? axis->minimum : range->minimum;
-	range->maximum = isfinite(axis->maximum) ? axis->maximum : range->maximum;
-	choose_unit(range, axis->unit);
-}
-
-static double panel_height(const struct figure_page *page, const struct panel_place *place)
-{
-	if (place->brief) {
-		return BRIEF_CM;
-	}
-	return page->panel_height_cm > 0 ? page->panel_height_cm : page->n_panels == 1 ? 4.8 : 3.0;
-}
-
-static double panel_width(const struct figure_page *page)
-{
-	if (page->panel_width_cm > 0) {
-		return page->panel_width_cm;
-	}
-	return page->columns == 1 ? COLUMN_CM
-	                          : fmax(NARROWEST_CM, BOTH_COLUMNS_CM / (double)page->columns);
-}
-
-// The shortest of 1, 2, 5, 10, ... of which no more than so many fit.
-static double tick_step(const struct axis_range *range, double most)
-{
-	double least = (range->maximum - range->minimum) / fmax(1, most);
-	double step = pow(10, floor(log10(least)));
-	double times = least / step;
-	return step * (times <= 1.001 ? 1 : times <= 2.001 ? 2 : times <= 5.001 ? 5 : 10);
-}
-
-static void choose_ticks(struct axis_range *range, const struct figure_axis *axis, double most)
-{
-	bool numbers = range->any && axis->n_names == 0 && axis->logarithm <= 0;
-	range->step = numbers && range->maximum > range->minimum ? tick_step(range, most) : 0;
-	range->step = axis->whole && range->step > 0 ? fmax(1, range->step) : range->step;
-}
-
 static size_t count_lines(const struct text *text)
 {
 	size_t n = 0;
@@ -288,341 +115,384 @@ static size_t count_lines(const struct text *text)
 	return n;
 }
 
-// How much higher than its data a panel is: words beside data stand above it.
-static double room_above(const struct figure_panel *panel, const struct panel_place *place)
+// Ranges and units --------------------------------------------------------------------------------
+
+// The shown unit of a unit of metrics, for values from `from` on, and its factor. Largest first.
+static const struct {
+	const char *unit;
+	double from, scale;
+	const char *shown;
+} units[] = {
+	{"By", 1e12, 1e-12, "TB"},
+	{"By", 1e9, 1e-9, "GB"},
+	{"By", 1e6, 1e-6, "MB"},
+	{"By", 1e3, 1e-3, "kB"},
+	{"By", 0, 1, "B"},
+	{"By/s", 1e12, 1e-12, "TB/s"},
+	{"By/s", 1e9, 1e-9, "GB/s"},
+	{"By/s", 1e6, 1e-6, "MB/s"},
+	{"By/s", 1e3, 1e-3, "kB/s"},
+	{"By/s", 0, 1, "B/s"},
+	{"s", 3 * 3600, 1.0 / 3600, "h"},
+	{"s", 1, 1, "s"},
+	{"s", 1e-3, 1e3, "ms"},
+	{"s", 1e-12, 1e6, "µs"},
+	{"1", 0, 100, "%"},
+};
+
+// Amounts are shown in thousands where their numbers would be too long for the place beside an
+// axis.
+static void choose_unit(struct range *range, const char *unit, bool is_amount)
 {
-	if (!panel->said || !place->y.any) {
-		return HEADROOM;
+	double largest = fmax(fabs(range->minimum), fabs(range->maximum));
+	unit = !unit || *unit == '{' ? "" : unit;
+	if (!range->any) {
+		return;
 	}
-	_cleanup_text_ struct text lines = {0};
-	layout_said(&lines, panel, panel_width(panel->page) - EDGE_CM - NAME_CM - TICK_WIDTH_CM);
-	double share = ((double)count_lines(&lines) + 0.3) * FIGURE_WORDS_LINE_CM /
-	               panel_height(panel->page, place);
-	return share < 0.6 ? HEADROOM / (1 - share) : HEADROOM;
+	snprintf(range->unit, sizeof(range->unit), "%s", unit);
+	for (size_t i = 0; i < ARRAY_LENGTH(units); i++) {
+		if (strcmp(units[i].unit, unit) == 0 && largest >= units[i].from) {
+			snprintf(range->unit, sizeof(range->unit), "%s", units[i].shown);
+			range->scale = units[i].scale;
+			break;
+		}
+	}
+	if (is_amount && range->scale == 1 && largest >= LONG_NUMBER) {
+		bool millions = largest >= 1000 * LONG_NUMBER;
+		range->scale = millions ? 1e-6 : 1e-3;
+		snprintf(range->unit, sizeof(range->unit), "%s%s%s",
+			millions ? "millions" : "thousands", *unit ? " of " : "", unit);
+	}
+	range->minimum *= range->scale;
+	range->maximum *= range->scale;
 }
 
-static void finish_ranges(const struct figure_panel *panel, struct panel_place *place)
+static void widen(struct range *range, double value)
 {
-	if (panel->x.n_names > 0) {
-		finish_names(&place->x, &panel->x);
-	} else {
-		finish_places(&place->x, &panel->x, panel);
+	if (isfinite(value)) {
+		range->minimum = range->any ? fmin(range->minimum, value) : value;
+		range->maximum = range->any ? fmax(range->maximum, value) : value;
+		range->any = true;
 	}
-	if (panel->y.n_names > 0) {
-		finish_names(&place->y, &panel->y);
-	} else {
-		finish_amounts(&place->y, &panel->y, room_above(panel, place));
-	}
-	if (!place->z.any) {
-		place->z = (struct axis_range){.minimum = 0, .maximum = 1};
-	}
-	choose_unit(&place->z, panel->z.unit);
-	double width = panel_width(panel->page) - EDGE_CM - NAME_CM - TICK_WIDTH_CM;
-	choose_ticks(&place->x, &panel->x, width / TICK_BESIDE_CM);
-	choose_ticks(&place->y, &panel->y, panel_height(panel->page, place) / TICK_APART_CM);
 }
 
-static bool is_wordy(const struct figure_panel *panel)
+static void find_ranges(struct place *place)
+{
+	const struct figure_panel *panel = place->panel;
+	place->x = place->y = place->z = (struct range){.scale = 1};
+	for (size_t i = 0; i < panel->n_series; i++) {
+		for (size_t j = 0; j < panel->series[i]->n; j++) {
+			const struct figure_point *point = &panel->series[i]->points[j];
+			widen(&place->x, point->x);
+			widen(&place->y, point->y);
+			// the interval of a positive amount may begin below zero
+			widen(&place->y, point->y >= 0 && point->low < 0 ? 0 : point->low);
+			widen(&place->y, point->high);
+			widen(&place->z, point->z);
+		}
+	}
+	for (size_t i = 0; i < panel->n_verticals; i++) {
+		widen(&place->x, panel->verticals[i]);
+	}
+}
+
+static void join_ranges(struct range *a, struct range *b)
+{
+	if (b->any) {
+		widen(a, b->minimum);
+		widen(a, b->maximum);
+	}
+	*b = *a;
+}
+
+// An axis shared by several panels has one range. The first panel has seen all others before any of
+// them sees it again.
+static void share_ranges(struct layout *layout)
+{
+	for (size_t i = 0; i < layout->n; i++) {
+		for (size_t j = 0; j < layout->n; j++) {
+			struct place *a = &layout->places[i], *b = &layout->places[j];
+			if (layout->page->share_x && a->column == b->column) {
+				join_ranges(&a->x, &b->x);
+			}
+			if (layout->page->share_y && a->row == b->row) {
+				join_ranges(&a->y, &b->y);
+			}
+		}
+	}
+}
+
+static bool has_markers(const struct figure_panel *panel)
 {
 	for (size_t i = 0; i < panel->n_series; i++) {
-		if (panel->series[i]->n > 0) {
+		enum figure_look look = panel->series[i]->look;
+		if (look == LOOK_POINTS || look == LOOK_LINE_POINTS || look == LOOK_BARS) {
+			return true;
+		}
+	}
+	return false;
+}
+
+// Amounts begin at zero.
+static void widen_amounts(struct range *range, bool logarithmic)
+{
+	if (range->any && logarithmic) {
+		range->minimum /= 1.5;
+		range->maximum *= 1.5;
+		return;
+	}
+	range->minimum = range->any ? fmin(0, range->minimum) : 0;
+	double length = range->any ? range->maximum - range->minimum : 0;
+	range->maximum = range->minimum + (length > 0 ? length * HEADROOM : 1);
+}
+
+// Data goes from edge to edge; markers and bars need some room.
+static void widen_places(struct range *range, bool logarithmic, bool markers)
+{
+	double length = range->maximum - range->minimum;
+	double factor = length <= 0 ? 1.5 : markers ? 1.2 : 1;
+	double room = length <= 0 ? 0.5 : markers ? length * 0.05 : 0;
+	range->minimum = logarithmic ? range->minimum / factor : range->minimum - room;
+	range->maximum = logarithmic ? range->maximum * factor : range->maximum + room;
+}
+
+static void finish_range(struct range *range, const struct figure_axis *axis, bool is_amount)
+{
+	if (axis->n_names > 0) {
+		range->minimum = -0.5;
+		range->maximum = (double)axis->n_names - 0.5;
+		return;
+	}
+	range->minimum = isfinite(axis->minimum) ? axis->minimum : range->minimum;
+	range->maximum = isfinite(axis->maximum) ? axis->maximum : range->maximum;
+	choose_unit(range, axis->unit, is_amount);
+}
+
+static void finish_ranges(struct place *place)
+{
+	const struct figure_panel *panel = place->panel;
+	widen_places(&place->x, panel->x.logarithm > 0, has_markers(panel));
+	widen_amounts(&place->y, panel->y.logarithm > 0);
+	finish_range(&place->x, &panel->x, false);
+	finish_range(&place->y, &panel->y, true);
+	choose_unit(&place->z, panel->z.unit, true);
+}
+
+// Layout ------------------------------------------------------------------------------------------
+//
+// gnuplot places the panels, but before it can measure a text it needs the size of the page. So the
+// lines and letters that texts take are counted here.
+
+// A value, or the reason at the place of one.
+static bool has_data(const struct figure_panel *panel)
+{
+	for (size_t i = 0; i < panel->n_series; i++) {
+		for (size_t j = 0; j < panel->series[i]->n; j++) {
+			const struct figure_point *point = &panel->series[i]->points[j];
+			if (point->words || isfinite(point->y)) {
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+// Whether a row has nothing but words. The first row stays, for it has the titles.
+static bool is_wordy(const struct figure_page *page, size_t row)
+{
+	for (size_t i = row * page->columns; i < page->n_panels && i / page->columns == row; i++) {
+		if (has_data(page->panels[i]) || !page->panels[i]->said) {
 			return false;
 		}
 	}
-	return panel->said;
+	return row > 0;
 }
 
-// Rows that have nothing but words, beside others that have data.
-static void find_brief(const struct figure_page *page, struct panel_place *places)
+static void wrap_note(struct layout *layout, const char *note)
 {
-	size_t wordy = 0;
-	for (size_t i = 0; i < page->n_panels; i += page->columns) {
-		bool brief = true;
-		for (size_t j = i; j < page->n_panels && j < i + page->columns; j++) {
-			brief = brief && is_wordy(page->panels[j]);
+	double width = layout->column_cm * (double)layout->page->columns;
+	wrap(&layout->notes, note, (size_t)(width / LETTER_CM));
+}
+
+// Rows without data are notes, each of their reasons once.
+static void place_panels(struct layout *layout)
+{
+	const struct figure_page *page = layout->page;
+	const char *noted = "";
+	for (size_t i = 0; i < page->n_panels; i++) {
+		const struct figure_panel *panel = page->panels[i];
+		if (!is_wordy(page, i / page->columns)) {
+			layout->places[layout->n] = (struct place){.panel = panel,
+				.row = layout->n / page->columns,
+				.column = layout->n % page->columns,
+				.has_data = has_data(panel)};
+			layout->n++;
+		} else if (strcmp(panel->said, noted) != 0) {
+			wrap_note(layout, panel->said);
+			noted = panel->said;
 		}
-		for (size_t j = i; j < page->n_panels && j < i + page->columns; j++) {
-			places[j].brief = brief;
-			wordy += brief;
-		}
 	}
-	for (size_t i = 0; i < page->n_panels && wordy == page->n_panels; i++) {
-		places[i].brief = false;
+	for (size_t i = 0; i < layout->n; i++) {
+		layout->places[i].last_of_column = i + page->columns >= layout->n;
 	}
 }
 
-// Room --------------------------------------------------------------------------------------------
-
-// Entries of the panel's legend.
-static size_t layout_legend_entries(const struct figure_panel *panel)
+static size_t longest_name(const struct figure_axis *axis)
 {
-	size_t n = panel->n_verticals > 0 && panel->verticals_name && *panel->verticals_name;
-	for (size_t i = 0; i < panel->n_series; i++) {
-		n += panel->series[i]->name && *panel->series[i]->name;
-	}
-	return n;
-}
-
-static double text_cm(const char *text)
-{
-	return text ? (double)words_columns(text) * FIGURE_LETTER_CM : 0;
-}
-
-static double legend_entry_cm(const struct figure_panel *panel)
-{
-	double widest = panel->n_verticals > 0 ? text_cm(panel->verticals_name) : 0;
-	for (size_t i = 0; i < panel->n_series; i++) {
-		widest = fmax(widest, text_cm(panel->series[i]->name));
-	}
-	return widest + SAMPLE_CM;
-}
-
-static double longest_name_cm(const struct figure_axis *axis)
-{
-	double longest = 0;
+	size_t longest = 0;
 	for (size_t i = 0; i < axis->n_names; i++) {
-		longest = fmax(longest, text_cm(axis->names[i]));
+		size_t n = words_columns(axis->names[i]);
+		longest = n > longest ? n : longest;
 	}
 	return longest;
 }
 
-static double left_room(
-	const struct figure_page *page, const struct figure_panel *panel, bool first_of_row)
+// Title and legend share a line where both fit.
+static void measure_legend(const struct layout *layout, struct place *place)
 {
-	if (page->share_y && !first_of_row) {
-		return 0.35;
+	const struct figure_panel *panel = place->panel;
+	size_t title = words_columns(place->panel->title), entries = 0, longest = 0;
+	for (size_t i = 0; i <= panel->n_series; i++) {
+		const char *name = i < panel->n_series      ? panel->series[i]->name
+		                   : panel->n_verticals > 0 ? panel->verticals_name
+		                                            : NULL;
+		size_t n = name ? words_columns(name) : 0;
+		n = n < layout->name_letters ? n : layout->name_letters;
+		entries += n > 0;
+		longest = n > longest ? n : longest;
 	}
-	double ticks = panel->y.n_names > 0 ? longest_name_cm(&panel->y) + 0.3 : TICK_WIDTH_CM;
-	return EDGE_CM + NAME_CM + ticks;
+	double entry_cm = (double)(longest + SAMPLE_LETTERS) * LEGEND_LETTER_CM;
+	// a legend may begin above what is left of the axes
+	size_t columns = (size_t)fmax(1, (layout->axes_cm + layout->left_cm) / entry_cm);
+	place->title_beside = (double)title * LETTER_CM + (double)entries * entry_cm <=
+	                      layout->axes_cm;
+	columns = place->title_beside && entries > 0 ? entries : columns;
+	place->legend_lines = (entries + columns - 1) / columns;
+	place->lines_above = place->said_above + place->legend_lines +
+	                     (title > 0 && (entries == 0 || !place->title_beside));
 }
 
-static double bottom_room(const struct figure_page *page, const struct figure_panel *panel,
-	const struct panel_place *place)
+static void measure_panel(const struct layout *layout, struct place *place)
 {
-	if (page->share_x && !place->last_of_column) {
-		return 0.2;
+	const struct figure_panel *panel = place->panel;
+	if (panel->said) {
+		wrap(&place->said, panel->said, (size_t)(layout->axes_cm / SMALL_LETTER_CM));
 	}
-	double names = place->names_turned > 0 ? longest_name_cm(&panel->x) * TURNED_HIGH : 0;
-	return TICK_CM + names + NAME_CM;
+	place->said_lines = count_lines(&place->said);
+	place->said_above = place->has_data ? place->said_lines : 0;
+	place->turned = (double)(longest_name(&panel->x) * panel->x.n_names) * LETTER_CM >
+	                layout->axes_cm * 0.95;
+	measure_legend(layout, place);
 }
 
-// Title and legend share a line where both fit. The room that both need.
-static double top_room(const struct figure_panel *panel, struct panel_place *place, double width)
+static void measure_page(struct layout *layout)
 {
-	size_t entries = layout_legend_entries(panel);
-	double entry = legend_entry_cm(panel), title = text_cm(panel->title);
-	bool beside = title + (double)entries * entry < width;
-	// a legend may begin above what stands left of the axis
-	double wide = width + (beside && title > 0 ? 0 : TICK_WIDTH_CM);
-	size_t columns = (size_t)fmax(1, floor(wide / entry));
-	size_t lines = (entries + columns - 1) / columns;
-	place->legend_lines = (unsigned)fmax(1, (double)lines);
-	double legend = entries > 0 ? (double)lines * LEGEND_LINE_CM + LEGEND_GAP_CM : 0;
-	place->title_bottom = beside ? 0 : legend;
-	return legend + (title > 0 && (!beside || entries == 0) ? FIGURE_LINE_CM : 0);
-}
-
-// What a row of panels needs above and below itself: as much as its neediest.
-struct row_room {
-	double above, below;
-};
-
-static struct row_room measure_row(
-	const struct figure_page *page, struct panel_place *places, size_t row, double width)
-{
-	struct row_room room = {EDGE_CM, 0};
-	for (size_t i = row * page->columns; i < page->n_panels && i < (row + 1) * page->columns;
-		i++) {
-		const struct figure_panel *panel = page->panels[i];
-		double axis = width - left_room(page, panel, places[i].first_of_row) - 0.2;
-		places[i].names_turned = longest_name_cm(&panel->x) * (double)panel->x.n_names >
-		                                         axis * 0.95
-		                                 ? 35
-		                                 : 0;
-		room.above = fmax(room.above, EDGE_CM + top_room(panel, &places[i], axis));
-		room.below = fmax(room.below, bottom_room(page, panel, &places[i]));
-	}
-	return room;
-}
-
-static void place_row(const struct figure_page *page, struct panel_place *places, size_t row,
-	double top, double width)
-{
-	for (size_t i = row * page->columns; i < page->n_panels && i < (row + 1) * page->columns;
-		i++) {
-		struct panel_place *place = &places[i];
-		double from = (double)place->column * width;
-		place->left = from + left_room(page, page->panels[i], place->first_of_row);
-		place->right = from + width - 0.25;
-		place->top = top;
-		place->bottom = top - panel_height(page, place);
-		place->legend_bottom = top + 0.06;
-		place->title_bottom += place->legend_bottom;
-		place->y_label = place->left - left_room(page, page->panels[i], true) + EDGE_CM +
-		                 NAME_CM * 0.4;
-		place->x_label = place->bottom - bottom_room(page, page->panels[i], place) +
-		                 NAME_CM * 0.6;
-	}
-}
-
-static void number_places(const struct figure_page *page, struct panel_place *places)
-{
+	const struct figure_page *page = layout->page;
+	size_t longest = 0;
 	for (size_t i = 0; i < page->n_panels; i++) {
-		places[i].row = i / page->columns;
-		places[i].column = i % page->columns;
-		places[i].first_of_row = places[i].column == 0;
-		places[i].last_of_column = i + page->columns >= page->n_panels;
+		size_t n = longest_name(&page->panels[i]->y);
+		longest = n > longest ? n : longest;
 	}
+	layout->column_cm = page->columns == 1
+	                            ? COLUMN_CM
+	                            : fmax(NARROWEST_CM, BOTH_COLUMNS_CM / (double)page->columns);
+	layout->left_cm = LEFT_CM + (longest > 0 ? (double)longest * LETTER_CM + 0.3 : NUMBER_CM);
+	layout->name_letters = (size_t)(layout->column_cm / LETTER_CM) - 2 * SAMPLE_LETTERS - 2;
+	layout->axes_cm = fmax(1, layout->column_cm - layout->left_cm - RIGHT_CM);
 }
 
-// From the bottom up: notes, then the rows, the last one first, then the title.
-static void place_rows(
-	const struct figure_page *page, struct page_layout *layout, struct row_room *rooms)
+static void layout_done(struct layout *layout)
 {
-	size_t rows = (page->n_panels + page->columns - 1) / page->columns;
-	double width = panel_width(page);
-	double y = EDGE_CM + (double)count_lines(&layout->notes) * FIGURE_LINE_CM;
-	layout->notes_top = y;
-	for (size_t row = rows; row-- > 0;) {
-		y += rooms[row].below + panel_height(page, &layout->places[row * page->columns]);
-		place_row(page, layout->places, row, y, width);
-		y += rooms[row].above;
+	for (size_t i = 0; i < layout->n; i++) {
+		text_done(&layout->places[i].said);
 	}
-	layout->width = width * (double)page->columns;
-	layout->height = y + (page->title && *page->title ? FIGURE_LINE_CM * 1.3 : 0);
-}
-
-static void wrap_notes(const struct figure_page *page, struct text *notes)
-{
-	double width = panel_width(page) * (double)page->columns - 2 * EDGE_CM;
-	for (size_t i = 0; i < page->n_notes; i++) {
-		layout_wrap(notes, page->notes[i], (size_t)(width / FIGURE_LETTER_CM));
-	}
-}
-
-static void layout_done(struct page_layout *layout);
-
-// 0 or -ENOMEM.
-static int layout_figure(const struct figure_page *page, struct page_layout *ret)
-{
-	size_t rows = (page->n_panels + page->columns - 1) / page->columns;
-	_cleanup_free_ struct row_room *rooms = calloc(rows + 1, sizeof(*rooms));
-	*ret = (struct page_layout){
-		.places = calloc(page->n_panels + 1, sizeof(*ret->places)),
-	};
-	wrap_notes(page, &ret->notes);
-	if (page->failed || !rooms || !ret->places || ret->notes.failed) {
-		layout_done(ret);
-		return -ENOMEM;
-	}
-	number_places(page, ret->places);
-	for (size_t i = 0; i < page->n_panels; i++) {
-		find_range(page->panels[i], &ret->places[i]);
-	}
-	find_brief(page, ret->places);
-	share_ranges(page, ret->places);
-	for (size_t i = 0; i < page->n_panels; i++) {
-		finish_ranges(page->panels[i], &ret->places[i]);
-	}
-	for (size_t row = 0; row < rows; row++) {
-		rooms[row] = measure_row(page, ret->places, row, panel_width(page));
-	}
-	place_rows(page, ret, rooms);
-	return 0;
-}
-
-static void layout_done(struct page_layout *layout)
-{
 	free(layout->places);
 	text_done(&layout->notes);
-	*layout = (struct page_layout){0};
+}
+
+// 0 or -ENOMEM; *ret is to be freed in any case.
+static int layout_page(const struct figure_page *page, struct layout *ret)
+{
+	*ret = (struct layout){.page = page};
+	ret->places = calloc(page->n_panels + 1, sizeof(*ret->places));
+	if (page->failed || !ret->places) {
+		return -ENOMEM;
+	}
+	measure_page(ret);
+	place_panels(ret);
+	for (size_t i = 0; i < page->n_notes; i++) {
+		wrap_note(ret, page->notes[i]);
+	}
+	for (size_t i = 0; i < ret->n; i++) {
+		measure_panel(ret, &ret->places[i]);
+		find_ranges(&ret->places[i]);
+	}
+	share_ranges(ret);
+	for (size_t i = 0; i < ret->n; i++) {
+		finish_ranges(&ret->places[i]);
+	}
+	return 0;
 }
 
 // Data --------------------------------------------------------------------------------------------
 //
-// From points to lines of numbers.
+// A block of lines of numbers for each series, in the units of the axes.
 
 #define BARS_SHARE 0.8 // of the room between two places that bars take
+#define BAR_SHARE 0.92 // of its share that a bar takes
+#define PIXELS_PER_CM 118 // 300 to the inch: finer than anybody sees
 
-// Which column of the page x stands in.
+// The column of the page that x is in.
 static double column_of(double x, double first, double length, size_t columns, bool logarithmic)
 {
 	double at = logarithmic ? log(x / first) : x - first;
 	return floor(at / length * (double)columns);
 }
 
-// Points of one column, so far.
-struct stretch {
-	size_t first, least, greatest, last, n;
-};
-
-static void stretch_add(struct stretch *s, const struct figure_point *points, size_t i)
+// Of the points of a column the first, least, greatest and last, in their order. A band's edges are
+// its widest. Returns how many.
+static size_t thin_column(const struct figure_point *points, size_t n, struct figure_point *into)
 {
-	if (s->n++ == 0) {
-		s->first = s->least = s->greatest = i;
-	}
-	s->last = i;
-	s->least = points[i].y < points[s->least].y ? i : s->least;
-	s->greatest = points[i].y > points[s->greatest].y ? i : s->greatest;
-}
-
-// What is left of a column, each point once and in the order in which they were. A band's edges are
-// its widest.
-static size_t stretch_end(
-	const struct stretch *s, const struct figure_point *points, struct figure_point *into)
-{
-	if (s->n == 0) {
-		return 0;
-	}
-	double low = NAN, high = NAN;
-	for (size_t i = s->first; i <= s->last; i++) {
+	size_t least = 0, greatest = 0, kept = 0;
+	double low = points->low, high = points->high;
+	for (size_t i = 1; i < n; i++) {
+		least = points[i].y < points[least].y ? i : least;
+		greatest = points[i].y > points[greatest].y ? i : greatest;
 		low = fmin(low, points[i].low);
 		high = fmax(high, points[i].high);
 	}
-	size_t middle_first = s->least < s->greatest ? s->least : s->greatest;
-	size_t middle_last = s->least < s->greatest ? s->greatest : s->least;
-	size_t picked[] = {s->first, middle_first, middle_last, s->last};
-	size_t n = 0;
+	size_t picked[] = {
+		0, least < greatest ? least : greatest, least < greatest ? greatest : least, n - 1};
 	for (size_t i = 0; i < ARRAY_LENGTH(picked); i++) {
 		if (i == 0 || picked[i] != picked[i - 1]) {
-			into[n] = points[picked[i]];
-			into[n].low = low;
-			into[n++].high = high;
+			into[kept] = points[picked[i]];
+			into[kept].low = low;
+			into[kept++].high = high;
 		}
 	}
-	return n;
+	return kept;
 }
 
-int figure_script_thin(const struct figure_point *points, size_t n, size_t columns,
-	bool logarithmic, struct figure_point **ret, size_t *ret_n)
+int figure_thin(const struct figure_point *points, size_t n, size_t columns, bool logarithmic,
+	struct figure_point **ret, size_t *ret_n)
 {
-	struct figure_point *kept = calloc(n + 1, sizeof(*kept));
-	if (!kept) {
+	*ret = calloc(n + 1, sizeof(**ret));
+	*ret_n = 0;
+	if (!*ret) {
 		return -ENOMEM;
 	}
 	double first = n > 0 ? points[0].x : 0, last = n > 0 ? points[n - 1].x : 0;
 	double length = logarithmic ? log(last / first) : last - first;
 	bool few = n <= 4 * columns || !(length > 0);
-	struct stretch stretch = {0};
-	double open = -1;
-	size_t n_kept = 0;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0, end; i < n; i = end) {
 		double column = column_of(points[i].x, first, length, columns, logarithmic);
-		bool missing = isnan(points[i].y);
-		if (few || missing || column != open) {
-			n_kept += stretch_end(&stretch, points, kept + n_kept);
-			stretch = (struct stretch){0};
-			open = column;
+		end = i + 1;
+		while (!few && end < n && !isnan(points[i].y) && !isnan(points[end].y) &&
+			column_of(points[end].x, first, length, columns, logarithmic) == column) {
+			end++;
 		}
-		if (few || missing) {
-			kept[n_kept++] = points[i];
-		} else {
-			stretch_add(&stretch, points, i);
-		}
+		*ret_n += thin_column(points + i, end - i, *ret + *ret_n);
 	}
-	n_kept += stretch_end(&stretch, points, kept + n_kept);
-	*ret = kept;
-	*ret_n = n_kept;
 	return 0;
 }
 
@@ -632,23 +502,6 @@ static void append_number(struct text *t, double value, const char *after)
 		text_format(t, "%.7g%s", value, after);
 	} else {
 		text_format(t, "NaN%s", after);
-	}
-}
-
-static void append_line(struct text *t, const struct panel_place *place,
-	const struct figure_series *series, size_t columns, bool logarithmic)
-{
-	_cleanup_free_ struct figure_point *points = NULL;
-	size_t n;
-	if (figure_script_thin(series->points, series->n, columns, logarithmic, &points, &n) < 0) {
-		t->failed = true;
-		return;
-	}
-	for (size_t i = 0; i < n; i++) {
-		append_number(t, points[i].x * place->x.scale, " ");
-		append_number(t, points[i].y * place->y.scale, " ");
-		append_number(t, points[i].low * place->y.scale, " ");
-		append_number(t, points[i].high * place->y.scale, "\n");
 	}
 }
 
@@ -665,9 +518,9 @@ static double least_spacing(const struct figure_panel *panel)
 	return isfinite(least) ? least : 1;
 }
 
-// Bars of several series stand side by side, in the order of the legend: how far from x, and how
+// Bars of several series are side by side, in the order of the legend: how far from x, and how
 // wide.
-static double figure_bar_offset(
+static double bar_offset(
 	const struct figure_panel *panel, const struct figure_series *series, double *ret_width)
 {
 	size_t n = 0, at = 0;
@@ -680,130 +533,87 @@ static double figure_bar_offset(
 	return ((double)at - ((double)n - 1) / 2) * *ret_width;
 }
 
-static void append_bars(struct text *t, const struct panel_place *place,
-	const struct figure_panel *panel, const struct figure_series *series)
+// "memory (GB)", "memory" or "GB".
+static void append_label(struct text *t, const struct figure_axis *axis, const struct range *range)
 {
-	double width, offset = figure_bar_offset(panel, series, &width);
-	for (size_t i = 0; i < series->n; i++) {
-		const struct figure_point *point = &series->points[i];
-		append_number(t, (point->x + offset) * place->x.scale, " ");
-		append_number(t, point->y * place->y.scale, " ");
-		append_number(t, width * 0.92 * place->x.scale, " ");
-		append_number(t, point->low * place->y.scale, " ");
-		append_number(t, point->high * place->y.scale, "\n");
+	const char *label = axis->label ? axis->label : "";
+	text_append_string(t, label);
+	if (*range->unit) {
+		text_format(t, *label ? " (%s)" : "%s", range->unit);
 	}
 }
 
-static void append_cells(
-	struct text *t, const struct panel_place *place, const struct figure_series *series)
+static void append_block(struct text *t, const struct place *place, const char *name,
+	const char *columns, size_t index)
 {
-	for (size_t i = 0; i < series->n; i++) {
-		const struct figure_point *point = &series->points[i];
-		append_number(t, point->x, " ");
-		append_number(t, point->y, " ");
-		append_number(t, point->z * place->z.scale, "\n");
-	}
+	text_format(t, "%s# index %zu: panel %zu, %s\n# x: ", index > 0 ? "\n\n" : "", index,
+		place->row * place->panel->page->columns + place->column + 1, name);
+	append_label(t, &place->panel->x, &place->x);
+	text_append_string(t, "; y: ");
+	append_label(t, &place->panel->y, &place->y);
+	text_format(t, "; columns: %s\n", columns);
 }
 
-static void append_series(struct text *t, const struct panel_place *place,
-	const struct figure_panel *panel, const struct figure_series *series)
+static void append_points(struct text *t, const struct place *place,
+	const struct figure_series *series, const struct figure_point *points, size_t n)
 {
-	size_t columns = (size_t)fmax(16, (place->right - place->left) * FIGURE_PIXELS_PER_CM);
-	switch (series->look) {
-	case LOOK_BARS:
-		append_bars(t, place, panel, series);
-		break;
-	case LOOK_HEAT:
-		append_cells(t, place, series);
-		break;
-	default:
-		append_line(t, place, series, columns, panel->x.logarithm > 0);
-	}
-}
-
-static void append_unit(
-	struct text *t, const struct figure_axis *axis, const struct axis_range *range)
-{
-	text_format(t, "%s%s%s%s", axis->label ? axis->label : "", *range->unit ? " (" : "",
-		range->unit, *range->unit ? ")" : "");
-}
-
-// One block for each series that has points, panel by panel, in the units of the axes; two empty
-// lines between. Columns: x, y, low, high; of bars x, y, width, low, high; of cells x, y, value.
-static void figure_data(
-	const struct figure_page *page, const struct page_layout *layout, struct text *ret)
-{
-	static const char *const columns[] = {
-		[LOOK_BARS] = "x, y, width, low, high", [LOOK_HEAT] = "x, y, value"};
-	size_t index = 0;
-	for (size_t i = 0; i < page->n_panels; i++) {
-		const struct figure_panel *panel = page->panels[i];
-		const struct panel_place *place = &layout->places[i];
-		for (size_t j = 0; j < panel->n_series; j++) {
-			const struct figure_series *series = panel->series[j];
-			if (series->n == 0) {
-				continue;
-			}
-			const char *names = series->look < ARRAY_LENGTH(columns)
-			                            ? columns[series->look]
-			                            : NULL;
-			text_format(ret,
-				"%s# index %zu: panel %zu, %s\n# x: ", index > 0 ? "\n\n" : "",
-				index, i + 1, series->name);
-			append_unit(ret, &panel->x, &place->x);
-			text_append_string(ret, "; y: ");
-			append_unit(ret, &panel->y, &place->y);
-			text_format(ret, "; columns: %s\n", names ? names : "x, y, low, high");
-			append_series(ret, place, panel, series);
-			index++;
+	bool bars = series->look == LOOK_BARS;
+	double width = 0, offset = bars ? bar_offset(place->panel, series, &width) : 0;
+	for (size_t i = 0; i < n; i++) {
+		append_number(t, (points[i].x + offset) * place->x.scale, " ");
+		append_number(t, points[i].y * place->y.scale, " ");
+		if (series->look == LOOK_HEAT) {
+			append_number(t, points[i].z * place->z.scale, "\n");
+			continue;
+		}
+		append_number(t, points[i].low * place->y.scale, " ");
+		append_number(t, points[i].high * place->y.scale, bars ? " " : "\n");
+		if (bars) {
+			append_number(t, width * BAR_SHARE * place->x.scale, "\n");
 		}
 	}
 }
 
-// Script ------------------------------------------------------------------------------------------
-
-#define MOST_VERTICALS_PER_CM 6.0
-#define MOST_WORDY_CELLS 400 // of more the values are not written
-#define MARKERS_ON_LINE 7 // of a line that dashes alone would not tell from others
-#define LINES_WITHOUT_MARKERS 2
-#define DARK_CELL 0.55 // from here on letters are white
-
-// Told apart by their greys, too, where they stand beside each other.
-struct style {
-	const char *colour;
-	const char *dash; // "solid", or lengths
-	int point;
-	const char *fill; // of bars
-	const char *fill_colour;
-};
-
-static const struct style styles[] = {
-	{"#1f4e8c", "solid", 7, "solid 1.0", "#1f4e8c"},
-	{"#d9722b", "(10,4)", 4, "solid 1.0", "#f2bd8f"},
-	{"#2e8b57", "(3,3)", 9, "pattern 4", "#2e8b57"},
-	{"#8e3b8e", "(12,3,3,3)", 12, "solid 1.0", "#dddddd"},
-	{"#555555", "(6,2)", 6, "solid 1.0", "#808080"},
-	{"#a88c00", "(12,3,3,3,3,3)", 5, "pattern 2", "#a88c00"},
-	{"#1b9aaa", "(2,4)", 8, "empty", "#1b9aaa"},
-	{"#b03060", "(16,4)", 13, "pattern 5", "#b03060"},
-	{"#000000", "(4,2)", 1, "solid 1.0", "#333333"},
-	{"#7fa8d9", "solid", 2, "solid 1.0", "#c5d9f0"},
-	{"#6b4c2a", "(8,3,2,3)", 3, "pattern 7", "#6b4c2a"},
-	{"#9acd32", "(5,3)", 10, "pattern 6", "#6f9a1f"},
-};
-
-static const struct style *style_of(const struct figure_series *series)
+static void append_series(struct text *t, const struct layout *layout, const struct place *place,
+	const struct figure_series *series, size_t index)
 {
-	size_t n = ARRAY_LENGTH(styles);
-	return &styles[(size_t)(series->style < 0 ? 0 : series->style) % n];
+	bool bars = series->look == LOOK_BARS, heat = series->look == LOOK_HEAT;
+	size_t columns = bars || heat ? series->n : (size_t)(layout->axes_cm * PIXELS_PER_CM), n;
+	_cleanup_free_ struct figure_point *points = NULL;
+	if (figure_thin(series->points, series->n, columns, place->panel->x.logarithm > 0, &points,
+		    &n) < 0) {
+		t->failed = true;
+		return;
+	}
+	append_block(t, place, series->name, looks[series->look].columns, index);
+	append_points(t, place, series, points, n);
 }
 
+// Script ------------------------------------------------------------------------------------------
+
+#define STYLES 12 // of figure.gp
+#define MOST_VERTICALS_PER_CM 6.0
+#define MOST_WORDY_CELLS 400 // of more the values are not written
+#define MANY_POINTS 200 // from here on they are small
+#define LINES_WITHOUT_MARKERS 2
+
+struct writing {
+	const struct layout *layout;
+	struct text *script, *data;
+	size_t index; // of the next block of data
+};
+
+// A text of several lines is an expression: 'one' . "\n" . 'two'.
 static void append_quoted(struct text *t, const char *string, bool is_format)
 {
 	text_append_string(t, "'");
 	for (; string && *string; string++) {
 		bool doubled = *string == '\'' || (is_format && *string == '%');
-		text_append(t, string, 1);
+		if (*string != '\n') {
+			text_append(t, string, 1);
+		} else if (string[1]) {
+			text_append_string(t, "' . \"\\n\" . '");
+		}
 		if (doubled) {
 			text_append(t, string, 1);
 		}
@@ -811,47 +621,19 @@ static void append_quoted(struct text *t, const char *string, bool is_format)
 	text_append_string(t, "'");
 }
 
-// Terminals ---------------------------------------------------------------------------------------
-
-struct terminal {
-	const char *name;
-	const char *options; // with the size in its own unit
-	double per_cm; // that unit
-	const char *unit; // its name, written behind
-	double font_scale; // for a point to be a point
-	double line_scale;
-};
-
-static const struct terminal terminals[] = {
-	[FORMAT_SVG] = {"svg", "noenhanced fixed rounded background '#ffffff'", 96 / 2.54, "",
-		96.0 / 72, 1},
-	[FORMAT_PDF] = {"pdfcairo", "noenhanced color rounded", 1, "cm", 0.75, 1.4},
-	[FORMAT_PNG] = {"pngcairo", "noenhanced color rounded pointscale 3 dashlength 2",
-		300 / 2.54, "", 300.0 / 96, 300.0 / 96},
-};
-
-// Where gnuplot lacks the terminal it says so in these words, which figure.c looks for.
-static void append_terminal(struct text *t, const struct page_layout *layout,
-	enum figure_format format, const char *output)
+// "set label 'text' at ...": the command, its text, and a format of what follows.
+__attribute__((format(printf, 4, 5))) static void append_set(
+	struct text *t, const char *command, const char *text, const char *format, ...)
 {
-	const struct terminal *terminal = &terminals[format];
-	text_format(t,
-		"if (strstrt(GPVAL_TERMINALS, '%s') == 0) { exit message 'no terminal %s' }\n",
-		terminal->name, terminal->name);
-	int digits = terminal->per_cm > 1 ? 0 : 2;
-	text_format(t, "set terminal %s %s size %.*f%s,%.*f%s", terminal->name, terminal->options,
-		digits, layout->width * terminal->per_cm, terminal->unit, digits,
-		layout->height * terminal->per_cm, terminal->unit);
-	text_format(t, " font 'Helvetica,%.4g' fontscale %.4g linewidth %.4g\n", FIGURE_FONT_POINTS,
-		terminal->font_scale, terminal->line_scale);
-	if (output) {
-		text_append_string(t, "set output ");
-		append_quoted(t, output, false);
-		text_append_string(t, "\n");
-	}
+	char after[160];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(after, sizeof(after), format, arguments);
+	va_end(arguments);
+	text_format(t, "set %s ", command);
+	append_quoted(t, text, false);
+	text_format(t, "%s\n", after);
 }
-
-// Axes --------------------------------------------------------------------------------------------
 
 static void append_names(struct text *t, char letter, const struct figure_axis *axis)
 {
@@ -865,197 +647,90 @@ static void append_names(struct text *t, char letter, const struct figure_axis *
 }
 
 static void append_axis(struct text *t, char letter, const struct figure_axis *axis,
-	const struct axis_range *range, bool labelled)
+	const struct range *range, bool labelled)
 {
+	double length = range->maximum - range->minimum;
+	_cleanup_text_ struct text label = {0};
+	append_label(&label, axis, range);
+	if (labelled && label.length > 0) {
+		append_set(t, letter == 'x' ? "xlabel" : "ylabel", label.data, "%s", "");
+	}
 	text_format(t, "set %crange [%.7g:%.7g]\n", letter, range->minimum, range->maximum);
-	if (axis->logarithm > 0) {
+	if (!range->any) {
+		text_format(t, "unset %ctics\n", letter);
+	} else if (axis->logarithm > 0) {
 		text_format(t, "set logscale %c %g\n", letter, axis->logarithm);
+	} else if (axis->n_names == 0 && length > 0) {
+		text_format(t, "set %ctics %s(%.7g, %c_most)\n", letter,
+			axis->whole ? "whole_step" : "step", length, letter);
 	}
 	if (axis->n_names > 0) {
 		append_names(t, letter, axis);
 	}
-	if (range->step > 0) {
-		text_format(t, "set %ctics %.7g\n", letter, range->step);
-	}
 	if (!labelled) {
 		text_format(t, "set format %c ''\n", letter);
-	}
-}
-
-static void append_axes(struct text *t, const struct figure_page *page,
-	const struct figure_panel *panel, const struct panel_place *place)
-{
-	append_axis(t, 'x', &panel->x, &place->x, !page->share_x || place->last_of_column);
-	append_axis(t, 'y', &panel->y, &place->y, !page->share_y || place->first_of_row);
-	if (place->names_turned > 0) {
-		text_format(t, "set xtics rotate by %.0f right\n", place->names_turned);
-	}
-	if (!place->y.any) {
-		text_append_string(t, "unset ytics\n");
-	}
-	if (!place->x.any) {
-		text_append_string(t, "unset xtics\n");
-	}
-}
-
-// What stands beside and in the axes --------------------------------------------------------------
-
-static void append_label(struct text *t, const char *label, const char *where)
-{
-	text_append_string(t, "set label ");
-	append_quoted(t, label, false);
-	text_format(t, " at %s\n", where);
-}
-
-static void append_axis_label(struct text *t, const struct figure_axis *axis,
-	const struct axis_range *range, const char *where)
-{
-	_cleanup_text_ struct text label = {0};
-	text_append_string(&label, axis->label ? axis->label : "");
-	if (*range->unit) {
-		text_format(&label, label.length > 0 ? " (%s)" : "%s", range->unit);
-	}
-	if (label.length > 0) {
-		append_label(t, label.data, where);
 	}
 	t->failed = t->failed || label.failed;
 }
 
-// At the edges of the panel's room, so that those of several panels stand in line.
-static void append_axis_labels(struct text *t, const struct figure_page *page,
-	const struct figure_panel *panel, const struct panel_place *place,
-	const struct page_layout *layout)
+static void append_axes(struct text *t, const struct layout *layout, const struct place *place)
 {
-	char where[96];
-	if (!page->share_x || place->last_of_column) {
-		snprintf(where, sizeof(where), "graph 0.5, screen %.5f center",
-			place->x_label / layout->height);
-		append_axis_label(t, &panel->x, &place->x, where);
-	}
-	if (!place->brief && (!page->share_y || place->first_of_row)) {
-		snprintf(where, sizeof(where), "screen %.5f, graph 0.5 center rotate by 90",
-			place->y_label / layout->width);
-		append_axis_label(t, &panel->y, &place->y, where);
+	const struct figure_panel *panel = place->panel;
+	append_axis(t, 'x', &panel->x, &place->x, !layout->page->share_x || place->last_of_column);
+	append_axis(t, 'y', &panel->y, &place->y, !layout->page->share_y || place->column == 0);
+	if (place->turned) {
+		text_append_string(t, "@TURNED\n");
 	}
 }
 
-static void append_title(struct text *t, const struct figure_panel *panel,
-	const struct panel_place *place, double height)
+static void append_title(struct text *t, const struct place *place)
 {
-	if (!panel->title || !*panel->title) {
+	if (!*place->panel->title) {
 		return;
 	}
 	_cleanup_text_ struct text title = {0};
-	text_append_string(&title, panel->title);
+	text_append_string(&title, place->panel->title);
 	if (*place->z.unit) {
 		text_format(&title, " (%s)", place->z.unit);
 	}
-	char where[64];
-	snprintf(where, sizeof(where), "graph 0, screen %.5f left",
-		(place->title_bottom + FIGURE_LINE_CM * 0.4) / height);
-	append_label(t, title.data, where);
+	size_t below = place->said_above + (place->title_beside ? 0 : place->legend_lines);
+	append_set(t, "label", title.data, " at graph 0, graph up(%zu.5) left", below);
 	t->failed = t->failed || title.failed;
 }
 
-static void append_page_texts(
-	struct text *t, const struct figure_page *page, const struct page_layout *layout)
+// Reasons for what is missing: upright at the place of a bar, or in a cell.
+static void append_reasons(struct text *t, const struct place *place)
 {
-	char where[64];
-	if (page->title && *page->title) {
-		snprintf(where, sizeof(where), "screen 0.5, screen %.5f center",
-			1 - FIGURE_LINE_CM * 0.75 / layout->height);
-		append_label(t, page->title, where);
+	double width;
+	for (size_t i = 0; i < place->panel->n_series; i++) {
+		const struct figure_series *series = place->panel->series[i];
+		for (size_t j = 0; j < series->n; j++) {
+			const struct figure_point *point = &series->points[j];
+			if (point->words && series->look == LOOK_HEAT) {
+				append_set(t, "label", point->words,
+					" at first %.7g, first %.7g center front", point->x,
+					point->y);
+			} else if (point->words) {
+				double x = point->x + bar_offset(place->panel, series, &width);
+				append_set(t, "label", point->words,
+					" at first %.7g, graph 0.02 @UPRIGHT", x * place->x.scale);
+			}
+		}
 	}
-	double y = layout->notes_top - FIGURE_LINE_CM / 2;
-	const char *line = layout->notes.data ? layout->notes.data : "";
-	for (const char *end = strchr(line, '\n'); end; end = strchr(line, '\n')) {
-		_cleanup_text_ struct text note = {0};
-		text_append(&note, line, (size_t)(end - line));
-		snprintf(where, sizeof(where), "screen %.5f, screen %.5f left tc rgb '#444444'",
-			0.15 / layout->width, y / layout->height);
-		append_label(t, note.data, where);
-		t->failed = t->failed || note.failed;
-		y -= FIGURE_LINE_CM;
-		line = end + 1;
-	}
-}
-
-// Words instead of data stand in the middle, beside data in the room above it.
-static void append_said(
-	struct text *t, const struct figure_panel *panel, const struct panel_place *place)
-{
-	if (!panel->said) {
-		return;
-	}
-	double width = place->right - place->left, height = place->top - place->bottom;
-	_cleanup_text_ struct text lines = {0};
-	layout_said(&lines, panel, width);
-	size_t n = 0;
-	for (size_t i = 0; i < lines.length; i++) {
-		n += lines.data[i] == '\n';
-	}
-	double y = place->y.any ? height - FIGURE_WORDS_LINE_CM * 0.6
-	                        : (height + (double)(n - 1) * FIGURE_WORDS_LINE_CM) / 2;
-	const char *line = lines.data ? lines.data : "";
-	for (const char *end = strchr(line, '\n'); end; end = strchr(line, '\n')) {
-		_cleanup_text_ struct text piece = {0};
-		text_append(&piece, line, (size_t)(end - line));
-		char where[128];
-		snprintf(where, sizeof(where),
-			"graph %s, graph %.5f %s front boxed tc rgb '#444444' font 'Helvetica,%g'",
-			place->y.any ? "0.015" : "0.5", y / height,
-			place->y.any ? "left" : "center", FIGURE_WORDS_POINTS);
-		append_label(t, piece.data, where);
-		t->failed = t->failed || piece.failed;
-		y -= FIGURE_WORDS_LINE_CM;
-		line = end + 1;
-	}
-	t->failed = t->failed || lines.failed;
-}
-
-// Of more lines than a reader tells apart every second, fifth, ... is drawn, and the legend says
-// so. Returns which.
-static size_t verticals_step(const struct figure_panel *panel, const struct panel_place *place)
-{
-	static const size_t steps[] = {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000};
-	double most = (place->right - place->left) * MOST_VERTICALS_PER_CM;
-	size_t i = 0;
-	while (i + 1 < ARRAY_LENGTH(steps) &&
-		(double)panel->n_verticals / (double)steps[i] > most) {
-		i++;
-	}
-	return (double)panel->n_verticals / (double)steps[i] > most
-	               ? (size_t)((double)panel->n_verticals / most) + 1
-	               : steps[i];
-}
-
-#define VERTICAL_LOOK "lc rgb '#b03030' dt (5,4) lw 0.7"
-
-static void append_verticals(
-	struct text *t, const struct figure_panel *panel, const struct panel_place *place)
-{
-	size_t step = verticals_step(panel, place);
-	for (size_t i = 0; i < panel->n_verticals; i += step) {
-		double x = panel->verticals[i] * place->x.scale;
-		text_format(t,
-			"set arrow from first %.7g, graph 0 to first %.7g, graph 1 nohead "
-			"back " VERTICAL_LOOK "\n",
-			x, x);
-	}
-}
-
-static void append_legend(
-	struct text *t, const struct panel_place *place, const struct page_layout *layout)
-{
-	// down, not along: gnuplot would not let a line be wider than the axes
-	text_format(t,
-		"set key at screen %.5f, screen %.5f right bottom vertical Left reverse "
-		"maxrows %u samplen 2 width 0 height 0 spacing 1 noautotitle\n",
-		place->right / layout->width, place->legend_bottom / layout->height,
-		place->legend_lines);
 }
 
 // Series ------------------------------------------------------------------------------------------
+
+static void append_name(const struct writing *w, const char *name)
+{
+	_cleanup_text_ struct text elided = {0};
+	if (*name) {
+		words_append_elided(&elided, name, w->layout->name_letters);
+		text_append_string(w->script, " title ");
+		append_quoted(w->script, elided.data, false);
+	}
+	w->script->failed = w->script->failed || elided.failed;
+}
 
 static bool has_interval(const struct figure_series *series)
 {
@@ -1067,240 +742,182 @@ static bool has_interval(const struct figure_series *series)
 	return false;
 }
 
-// Lines that go up and down hide their dashes.
-static size_t marker_interval(const struct figure_panel *panel, const struct figure_series *series)
+// Many lines that go up and down hide their dashes.
+static bool needs_markers(const struct figure_panel *panel)
 {
 	size_t lines = 0;
 	for (size_t i = 0; i < panel->n_series; i++) {
 		lines += panel->series[i]->look == LOOK_LINE && *panel->series[i]->name;
 	}
-	size_t interval = series->n / MARKERS_ON_LINE;
-	return lines > LINES_WITHOUT_MARKERS ? interval + (interval == 0) : 0;
+	return lines > LINES_WITHOUT_MARKERS;
 }
 
-static void append_line_look(
-	struct text *t, const struct style *style, const char *dash, size_t interval)
+static int linetype_of(const struct figure_series *series)
 {
-	text_format(t, "using 1:2 with %s lw 1.1 %s", interval > 0 ? "linespoints" : "lines", dash);
-	if (interval > 0) {
-		text_format(t, " pt %d ps 0.45 pi %zu", style->point, interval);
-	}
+	return 1 + (series->style < 0 ? 0 : series->style) % STYLES;
 }
 
 static void append_look(
 	struct text *t, const struct figure_panel *panel, const struct figure_series *series)
 {
-	const struct style *style = style_of(series);
-	_cleanup_text_ struct text dash = {0};
-	text_format(&dash, "dt %s", strcmp(style->dash, "solid") == 0 ? "1" : style->dash);
-	const char *line = dash.data ? dash.data : "";
-	switch (series->look) {
-	case LOOK_LINE:
-		append_line_look(t, style, line, marker_interval(panel, series));
-		break;
-	case LOOK_STEPS:
-		text_format(t, "using 1:2 with steps lw 1.1 %s", line);
-		break;
-	case LOOK_POINTS:
-		text_format(t, "using 1:2 with points pt %d ps %g", style->point,
-			series->n > 200 ? 0.2 : 0.5);
-		break;
-	case LOOK_LINE_POINTS:
-		text_format(
-			t, "using 1:2 with linespoints lw 1.1 %s pt %d ps 0.5", line, style->point);
-		break;
-	case LOOK_BARS:
-		text_format(t, "using 1:2:3 with boxes fs %s border lt -1 lw 0.5", style->fill);
-		break;
-	case LOOK_BAND:
-		text_append_string(
-			t, "using 1:3:4 with filledcurves fs transparent solid 0.22 noborder");
-		break;
-	case LOOK_HEAT:
-		text_append_string(t, "using 1:2:3 with image pixels");
+	bool marked = series->look == LOOK_LINE && needs_markers(panel);
+	bool small = series->look == LOOK_POINTS && series->n > MANY_POINTS;
+	text_format(t, "@%s", marked ? "MARKED" : small ? "DOTS" : looks[series->look].macro);
+	if (series->look == LOOK_BARS) {
+		text_format(t, " @FILL%d", linetype_of(series));
+	} else if (series->look != LOOK_HEAT) {
+		text_format(t, " lt %d", linetype_of(series));
+	}
+}
+
+static void append_element(
+	struct writing *w, const struct place *place, const struct figure_series *series)
+{
+	struct text *t = w->script;
+	bool heat = series->look == LOOK_HEAT;
+	text_format(t, ", \\\n\tdata index %zu ", w->index);
+	append_look(t, place->panel, series);
+	append_name(w, series->name);
+	if (heat && series->n <= MOST_WORDY_CELLS) {
+		text_format(t, ", \\\n\tdata index %zu @VALUES", w->index);
+	} else if (!heat && series->look != LOOK_BAND && has_interval(series)) {
+		text_format(t, ", \\\n\tdata index %zu @INTERVAL lt %d @THIN", w->index,
+			series->look == LOOK_BARS ? -1 : linetype_of(series));
+	}
+	append_series(w->data, w->layout, place, series, w->index++);
+}
+
+// Of more lines than a reader tells apart every second, fifth, ... is drawn, and the legend says
+// so.
+static void append_verticals(struct writing *w, const struct place *place)
+{
+	const struct figure_panel *panel = place->panel;
+	_cleanup_text_ struct text name = {0};
+	if (panel->n_verticals == 0) {
 		return;
 	}
-	text_format(
-		t, " lc rgb '%s'", series->look == LOOK_BARS ? style->fill_colour : style->colour);
-}
-
-static void append_element(struct text *t, const struct figure_panel *panel,
-	const struct figure_series *series, size_t index)
-{
-	text_format(t, ", \\\n     data index %zu ", index);
-	append_look(t, panel, series);
-	if (series->name && *series->name) {
-		text_append_string(t, " title ");
-		append_quoted(t, series->name, false);
+	size_t step = 1;
+	double most = w->layout->axes_cm * MOST_VERTICALS_PER_CM;
+	for (int i = 1; (double)panel->n_verticals > most * (double)step; i++) {
+		step = i % 3 == 2 ? step * 5 / 2 : step * 2; // 2, 5, 10, 20, ...
 	}
-	if (series->look != LOOK_BAND && series->look != LOOK_HEAT && has_interval(series)) {
-		bool bars = series->look == LOOK_BARS;
-		// gnuplot's own error bars leave a hole where the marker is
-		text_format(t,
-			", \\\n     data index %zu using 1:%s with vectors heads size screen "
-			"0.004,90 lw 0.7 lc rgb '%s'",
-			index, bars ? "4:(0):($5-$4)" : "3:(0):($4-$3)",
-			bars ? "black" : style_of(series)->colour);
+	text_append_string(&name, panel->verticals_name);
+	if (step > 1 && name.length > 0) {
+		text_format(&name, " (one in %zu)", step);
 	}
+	text_format(w->script, ", \\\n\tdata index %zu @VERTICALS", w->index);
+	append_name(w, name.data ? name.data : "");
+	append_block(w->data, place, panel->verticals_name, "x", w->index++);
+	for (size_t i = 0; i < panel->n_verticals; i += step) {
+		append_number(w->data, panel->verticals[i] * place->x.scale, "\n");
+	}
+	w->script->failed = w->script->failed || name.failed;
 }
 
-// What lies behind comes first.
-static unsigned depth_of(enum figure_look look)
+static void append_plot(struct writing *w, const struct place *place)
 {
-	return look == LOOK_HEAT || look == LOOK_BAND ? 0 : look == LOOK_BARS ? 1 : 2;
-}
-
-static void append_plot(struct text *t, const struct figure_panel *panel,
-	const struct panel_place *place, size_t *index)
-{
-	text_append_string(t, "plot NaN notitle");
+	const struct figure_panel *panel = place->panel;
+	text_append_string(w->script, "plot NaN notitle");
 	for (unsigned depth = 0; depth < 3; depth++) {
-		size_t at = *index;
 		for (size_t i = 0; i < panel->n_series; i++) {
 			const struct figure_series *series = panel->series[i];
-			if (series->n > 0 && depth_of(series->look) == depth) {
-				append_element(t, panel, series, at);
-			}
-			at += series->n > 0;
-		}
-	}
-	for (size_t i = 0; i < panel->n_series; i++) {
-		*index += panel->series[i]->n > 0;
-	}
-	if (panel->n_verticals > 0 && panel->verticals_name && *panel->verticals_name) {
-		_cleanup_text_ struct text name = {0};
-		size_t step = verticals_step(panel, place);
-		text_append_string(&name, panel->verticals_name);
-		if (step > 1) {
-			text_format(&name, " (one in %zu)", step);
-		}
-		text_append_string(t, ", \\\n     NaN with lines " VERTICAL_LOOK " title ");
-		append_quoted(t, name.data, false);
-		t->failed = t->failed || name.failed;
-	}
-	text_append_string(t, "\n");
-}
-
-// Three digits, those after the point also where they are 0: 24.0 beside 27.9.
-static void append_digits(char *buffer, size_t size, double value)
-{
-	double magnitude = fabs(value);
-	int decimals = magnitude < 1e-3 ? -1 : magnitude < 10 ? 2 : magnitude < 100 ? 1 : 0;
-	if (magnitude >= 1e6 || (decimals < 0 && magnitude > 0)) {
-		snprintf(buffer, size, "%.3g", value);
-	} else {
-		decimals = magnitude > 0 && magnitude < 1 ? 3 : decimals;
-		snprintf(buffer, size, "%.*f", decimals < 0 ? 0 : decimals, value);
-	}
-}
-
-// The values of cells, or what is there instead of one.
-static void append_cell_words(
-	struct text *t, const struct figure_series *series, const struct axis_range *range)
-{
-	for (size_t i = 0; i < series->n; i++) {
-		const struct figure_point *point = &series->points[i];
-		char value[32] = "", where[96];
-		if (isfinite(point->z)) {
-			append_digits(value, sizeof(value), point->z * range->scale);
-		}
-		double share = (point->z * range->scale - range->minimum) /
-		               (range->maximum - range->minimum);
-		snprintf(where, sizeof(where), "first %.7g, first %.7g center front tc rgb '%s'",
-			point->x, point->y, share > DARK_CELL ? "#ffffff" : "#000000");
-		append_label(t, point->words ? point->words : value, where);
-	}
-}
-
-static void append_heat(
-	struct text *t, const struct figure_panel *panel, const struct panel_place *place)
-{
-	for (size_t i = 0; i < panel->n_series; i++) {
-		const struct figure_series *series = panel->series[i];
-		if (series->look != LOOK_HEAT) {
-			continue;
-		}
-		double top = place->z.maximum > place->z.minimum ? place->z.maximum
-		                                                 : place->z.minimum + 1;
-		text_format(t,
-			"set palette defined (0 '#f2f5fa', 1 '#12305c')\nset cbrange [%.7g:%.7g]\n"
-			"unset colorbox\nunset grid\nset tics scale 0\n",
-			place->z.minimum, top);
-		if (series->n <= MOST_WORDY_CELLS) {
-			append_cell_words(t, series, &place->z);
-		}
-	}
-}
-
-// Upright where a bar would stand.
-static void append_bar_words(
-	struct text *t, const struct figure_panel *panel, const struct panel_place *place)
-{
-	for (size_t i = 0; i < panel->n_series; i++) {
-		const struct figure_series *series = panel->series[i];
-		for (size_t j = 0; series->look == LOOK_BARS && j < series->n; j++) {
-			double width;
-			double x = series->points[j].x + figure_bar_offset(panel, series, &width);
-			if (series->points[j].words) {
-				char where[160];
-				snprintf(where, sizeof(where),
-					"first %.7g, graph 0.02 left rotate by 90 front tc rgb "
-					"'#444444' font 'Helvetica,%g'",
-					x * place->x.scale, FIGURE_WORDS_POINTS);
-				append_label(t, series->points[j].words, where);
+			if (series->n > 0 && looks[series->look].depth == depth) {
+				append_element(w, place, series);
 			}
 		}
 	}
+	append_verticals(w, place);
+	text_append_string(w->script, "\n");
 }
 
-static void append_panel(struct text *t, const struct figure_page *page,
-	const struct page_layout *layout, size_t i, size_t *index)
+// The page's title and notes are labels of the first panel.
+static void append_page_texts(struct text *t, const struct layout *layout)
 {
-	const struct figure_panel *panel = page->panels[i];
-	const struct panel_place *place = &layout->places[i];
-	text_format(t, "\n# panel %zu\nreset\n", i + 1);
-	text_format(t,
-		"set lmargin at screen %.5f\nset rmargin at screen %.5f\n"
-		"set bmargin at screen %.5f\nset tmargin at screen %.5f\n",
-		place->left / layout->width, place->right / layout->width,
-		place->bottom / layout->height, place->top / layout->height);
-	text_append_string(t, "set border 3 lw 0.6\nset tics nomirror scale 0.5\n"
-			      "set grid ytics back lc rgb '#dddddd' lw 0.4 dt 1\n"
-			      "set style textbox opaque noborder margins 0.2,0.2\n");
-	append_axes(t, page, panel, place);
-	append_axis_labels(t, page, panel, place, layout);
-	append_legend(t, place, layout);
-	append_title(t, panel, place, layout->height);
+	if (*layout->page->title) {
+		append_set(t, "label", layout->page->title, " at @%s", "PAGE_TITLE");
+	}
+	if (layout->notes.length > 0) {
+		append_set(t, "label", layout->notes.data, " at @%s", "NOTES");
+	}
+}
+
+static void append_panel(struct writing *w, size_t i)
+{
+	const struct place *place = &w->layout->places[i];
+	struct text *t = w->script;
+	text_format(t, "\n# panel %zu\nreset\n@AXES\n", i + 1);
+	append_axes(t, w->layout, place);
+	if (place->z.any) {
+		text_format(t, "lightest = %.7g; darkest = %.7g\n@CELLS\n", place->z.minimum,
+			place->z.maximum);
+	}
 	if (i == 0) {
-		append_page_texts(t, page, layout);
+		append_page_texts(t, w->layout);
 	}
-	append_said(t, panel, place);
-	append_verticals(t, panel, place);
-	append_heat(t, panel, place);
-	append_bar_words(t, panel, place);
-	append_plot(t, panel, place, index);
+	append_title(t, place);
+	if (place->said_lines > 0) {
+		append_set(t, "label", place->said.data, " at graph %s(%zu) %s @SAID",
+			place->has_data ? "0, graph above" : "0.5, graph middle", place->said_lines,
+			place->has_data ? "left" : "center");
+	}
+	append_reasons(t, place);
+	text_format(t, "set key at graph 1, graph up(%zu) maxrows %zu @KEY\n", place->said_above,
+		place->legend_lines > 0 ? place->legend_lines : 1);
+	append_plot(w, place);
+}
+
+// The counts that figure.gp needs.
+static void append_head(struct text *t, const struct layout *layout, enum figure_format format)
+{
+	static const char *const formats[] = {
+		[FORMAT_SVG] = "svg", [FORMAT_PDF] = "pdf", [FORMAT_PNG] = "png"};
+	const struct figure_page *page = layout->page;
+	size_t above = 0, between = 0, turned = 0;
+	for (size_t i = 0; i < layout->n; i++) {
+		const struct place *place = &layout->places[i];
+		size_t name = place->turned ? longest_name(&place->panel->x) : 0;
+		size_t *lines = place->row == 0 ? &above : &between;
+		*lines = place->lines_above > *lines ? place->lines_above : *lines;
+		turned = name > turned ? name : turned;
+	}
+	double height = page->panel_height_cm > 0 ? page->panel_height_cm
+	                : layout->n == 1          ? 4.8
+	                                          : 3;
+	text_format(t, "format = '%s'\nrows = %zu\ncolumns = %zu\n", formats[format],
+		(layout->n + page->columns - 1) / page->columns, page->columns);
+	text_format(t,
+		"column_width = %.4g # all lengths in cm\npanel_height = %.4g # of the axes\n"
+		"left_of_axes = %.4g\nright_of_axes = %.4g\nnames_below = %.4g # longest\n",
+		layout->column_cm, height, layout->left_cm, RIGHT_CM, (double)turned * LETTER_CM);
+	text_format(t,
+		"lines_above = %zu # of text, above the first row\nlines_between = %zu\n"
+		"lines_of_notes = %zu\nhas_title = %d\nshares_x = %d\nshares_y = %d\n",
+		above, between, count_lines(&layout->notes), *page->title != '\0',
+		page->share_x && layout->n % page->columns == 0, page->share_y);
 }
 
 int figure_script(const struct figure_page *page, enum figure_format format, const char *data_path,
 	const char *output, struct text *script, struct text *data)
 {
-	struct page_layout layout;
-	int r = layout_figure(page, &layout);
-	if (r < 0) {
-		return r;
+	struct layout layout;
+	int r = layout_page(page, &layout);
+	if (r == 0) {
+		struct writing w = {&layout, script, data, 0};
+		text_append_string(script,
+			"# made by strain " STRAIN_VERSION "; in this folder: gnuplot THIS.gp\n");
+		append_head(script, &layout, format);
+		text_append_string(script, "data = ");
+		append_quoted(script, data_path, false);
+		if (output) {
+			text_append_string(script, "\noutput = ");
+			append_quoted(script, output, false);
+		}
+		text_format(script, "\n\n%s", figure_gp);
+		for (size_t i = 0; i < layout.n; i++) {
+			append_panel(&w, i);
+		}
+		text_append_string(script, "\nunset multiplot\n");
 	}
-	text_append_string(script, "# made by strain " STRAIN_VERSION
-				   "; in this folder: gnuplot THIS.gp\nset encoding utf8\n");
-	append_terminal(script, &layout, format, output);
-	text_append_string(script, "data = ");
-	append_quoted(script, data_path, false);
-	text_append_string(script, "\nset multiplot\n");
-	size_t index = 0;
-	for (size_t i = 0; i < page->n_panels; i++) {
-		append_panel(script, page, &layout, i, &index);
-	}
-	text_append_string(script, "\nunset multiplot\n");
-	figure_data(page, &layout, data);
 	layout_done(&layout);
-	return script->failed || data->failed ? -ENOMEM : 0;
+	return r < 0 ? r : script->failed || data->failed ? -ENOMEM : 0;
 }

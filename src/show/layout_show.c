@@ -162,11 +162,11 @@ static void say_nothing(struct figure_panel *panel, const struct layout_pivot *p
 		                  : v->reasons            ? v->reasons[i]
 		                                          : NULL;
 		if (why) {
-			figure_say(panel, "%s", why);
+			figure_say(panel, "%s: %s", v->title, why);
 			return;
 		}
 	}
-	figure_say(panel, "no run has it");
+	figure_say(panel, "%s: no run has it", v->title);
 }
 
 static void say_shown(const struct layout_pivot *p, struct text *into)

@@ -46,7 +46,9 @@ has_words() {
 	starts=$("$STRAIN" sql run.strain --csv \
 		"select start_ns / 1e9 from span where kind = 'epoch'" | tail -n +2 | wc -l)
 	[ "$starts" -gt 1 ]
-	[ "$(grep -c '^set arrow' kept/run.gp)" -eq $((3 * starts)) ]
+	grep -q "@VERTICALS title 'epoch starts'$" kept/run.gp
+	# a block in each of three panels
+	[ "$(awk '/columns: x$/ {on = 1} /^$/ {on = 0} on && !/^#/' kept/run.dat | wc -l)" -eq $((3 * starts)) ]
 	# the job's memory as the run has it, in GB
 	mean=$("$STRAIN" sql run.strain --csv "select round(avg(value) / 1e9, 2) from samples
 		where metric = 'hw.gpu.memory.usage'" | tail -n 1)

@@ -125,8 +125,11 @@ has_no_gpu() {
 	for layout in fig1 fig3 fig8 fig9 fig10; do
 		figure "torres2021-$layout"
 		says 'memory (MB)' 'utilisation (%)' 'epoch starts' "$(uname -n)"
-		grep -q "^set label 'time (" kept/figure.gp
-		[ "$(grep -c '^set arrow' kept/figure.gp)" -eq 6 ] # two epochs in three panels
+		grep -q "^set xlabel 'time (" kept/figure.gp
+		# two epochs in each panel; one in which nothing was read is a note
+		rows=$(sed -n 's/^rows = //p' kept/figure.gp)
+		[ "$rows" -ge 2 ]
+		[ "$(awk '/columns: x$/ {on = 1} /^$/ {on = 0} on && !/^#/' kept/figure.dat | wc -l)" -eq $((2 * rows)) ]
 	done
 }
 
@@ -226,7 +229,7 @@ has_no_gpu() {
 	says epoch 'batch size 32'
 	figure tripathi2019-fig3.2 --where model=resnet50
 	says 'batch size' 'workers 0' 'workers 2'
-	grep -q "^set label 'time of an epoch (" kept/figure.gp
+	grep -q "^set ylabel 'time of an epoch (" kept/figure.gp
 	figure tripathi2019-fig3.3 --where model=resnet50
 	says 'workers 0' 'workers 2'
 	figure tripathi2019-fig3.4 --where model=resnet50

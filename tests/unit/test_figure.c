@@ -18,7 +18,6 @@
 
 #include "base/cleanup.h"
 #include "show/figure.h"
-#include "show/figure_script.h"
 
 struct place {
 	char directory[64];
@@ -81,7 +80,7 @@ static struct figure_page *small_figure(void)
 static struct figure_page *hostile_figure(void)
 {
 	static const char hostile[] =
-		"it's `touch pwned` %d %s @x $y \\ \"q\" <b>&_{a}^2\n\x1b[2J\xff";
+		"it's `touch pwned` %d %s @LINE $y \\ \"q\" <b>&_{a}^2\n\x1b[2J\xff";
 	struct figure_page *page = figure_new(hostile, 1);
 	struct figure_panel *panel = figure_add_panel(page, hostile);
 	figure_axis_set(panel, &panel->x, hostile, hostile);
@@ -119,30 +118,30 @@ static void test_the_script_of_a_figure(void **state)
 	_cleanup_text_ struct text script = {0}, data = {0};
 	assert_int_equal(figure_script(page, FORMAT_PDF, "x.dat", "x.pdf", &script, &data), 0);
 	assert_true(
-		text_has(&script, "\nset terminal pdfcairo noenhanced color rounded size 8.80cm,"));
-	assert_true(text_has(&script, "\nset output 'x.pdf'\n"));
+		text_has(&script, "\nformat = 'pdf'\nrows = 1\ncolumns = 1\ncolumn_width = 8.8"));
+	assert_true(text_has(&script, "\nlines_of_notes = 1\nhas_title = 1\n"));
+	assert_true(text_has(&script, "\noutput = 'x.pdf'\n"));
 	assert_true(text_has(&script, "\ndata = 'x.dat'\n"));
+	assert_true(text_has(&script, "\nset multiplot layout rows, columns")); // of the template
 	assert_true(text_has(&script, "\nset xrange [-0.5:1.5]\n"));
 	assert_true(text_has(&script, "\nset xtics ('32' 0, '64' 1)\n"));
 	assert_true(text_has(&script, "\nset yrange [0:44.52]\n")); // 6 % above 42
-	assert_true(text_has(&script, "\nset label 'epoch (s)' at screen "));
-	assert_true(text_has(&script, "\nset label 'Two machines.' at screen "));
-	assert_true(text_has(&script,
-		"data index 0 using 1:2:3 with boxes fs solid 1.0 border lt -1 lw 0.5 lc rgb "
-		"'#1f4e8c' title 'PyTorch'"));
-	assert_true(text_has(&script, "data index 0 using 1:4:(0):($5-$4) with vectors heads"));
-	assert_true(text_has(&script, "data index 1 using 1:2:3 with boxes"));
-	assert_false(text_has(&script, "data index 1 using 1:4")); // it has no interval
+	assert_true(text_has(&script, "\nset ylabel 'epoch (s)'\n"));
+	assert_true(text_has(&script, "\nset label 'Two machines.' at @NOTES\n"));
+	assert_true(text_has(&script, "data index 0 @BARS @FILL1 title 'PyTorch'"));
+	assert_true(text_has(&script, "data index 0 @INTERVAL"));
+	assert_true(text_has(&script, "data index 1 @BARS @FILL2"));
+	assert_false(text_has(&script, "data index 1 @INTERVAL")); // it has no interval
 	assert_string_equal(data.data, "# index 0: panel 1, PyTorch\n"
-				       "# x: batch size; y: epoch (s); columns: x, y, width, low, "
-				       "high\n"
-				       "-0.2 40 0.368 38 42\n"
-				       "0.8 20 0.368 NaN NaN\n"
+				       "# x: batch size; y: epoch (s); columns: x, y, low, high, "
+				       "width\n"
+				       "-0.2 40 38 42 0.368\n"
+				       "0.8 20 NaN NaN 0.368\n"
 				       "\n\n# index 1: panel 1, oneDNN\n"
-				       "# x: batch size; y: epoch (s); columns: x, y, width, low, "
-				       "high\n"
-				       "0.2 30 0.368 NaN NaN\n"
-				       "1.2 NaN 0.368 NaN NaN\n");
+				       "# x: batch size; y: epoch (s); columns: x, y, low, high, "
+				       "width\n"
+				       "0.2 30 NaN NaN 0.368\n"
+				       "1.2 NaN NaN NaN 0.368\n");
 	figure_free(page);
 }
 
@@ -161,6 +160,8 @@ static void test_units_by_the_largest_value(void **state)
 		{"s", 14400, "'memory (h)'", "1 4 "},
 		{"{cpu}", 2, "'memory'", "1 2 "},
 		{"images/s", 740, "'memory (images/s)'", "1 740 "},
+		{"images/s", 123456, "'memory (thousands of images/s)'", "1 123.456 "},
+		{"", 123456789, "'memory (millions)'", "1 123.4568 "},
 	};
 	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
 		struct figure_page *page = figure_new(NULL, 1);
@@ -191,12 +192,25 @@ static void test_axes_that_panels_share(void **state)
 	_cleanup_text_ struct text script = {0}, data = {0};
 	assert_int_equal(figure_script(page, FORMAT_SVG, "d", NULL, &script, &data), 0);
 	// the left column goes to 30 s, the right one to 40 s; the upper row to 2 kB
-	const char *second = strstr(script.data, "# panel 2");
-	const char *third = strstr(script.data, "# panel 3");
-	assert_non_null(strstr(script.data, "set xrange [0:30]\nset xtics 5\nset format x ''"));
-	assert_non_null(strstr(second, "set xrange [0:40]\nset xtics 10\nset format x ''"));
-	assert_non_null(strstr(second, "set yrange [0:2.12]\nset ytics 0.5\nset format y ''"));
-	assert_non_null(strstr(third, "set xrange [0:30]\nset xtics 5\nset yrange [0:4.24]\n"));
+	static const struct {
+		const char *panel, *x, *y;
+	} expected[] = {
+		{"# panel 1", "[0:30]\nset xtics step(30, x_most)\nset format x ''", "[0:2.12]\n"},
+		{"# panel 2", "[0:40]\nset xtics step(40, x_most)\nset format x ''",
+			"[0:2.12]\nset ytics step(2.12, y_most)\nset format y ''"},
+		{"# panel 3", "[0:30]\n", "[0:4.24]\n"},
+		{"# panel 4", "[0:40]\n",
+			"[0:4.24]\nset ytics step(4.24, y_most)\nset format y ''"},
+	};
+	for (size_t i = 0; i < ARRAY_LENGTH(expected); i++) {
+		const char *panel = strstr(script.data, expected[i].panel);
+		assert_non_null(panel);
+		const char *x = strstr(panel, "set xrange ") + strlen("set xrange ");
+		const char *y = strstr(panel, "set yrange ") + strlen("set yrange ");
+		assert_memory_equal(x, expected[i].x, strlen(expected[i].x));
+		assert_memory_equal(y, expected[i].y, strlen(expected[i].y));
+	}
+	assert_true(text_has(&script, "\nshares_x = 1\nshares_y = 1\n"));
 	figure_free(page);
 }
 
@@ -217,8 +231,9 @@ static void test_many_lines_have_markers(void **state)
 				figure_script(page, FORMAT_SVG, "d", NULL, script, &data), 0);
 		}
 	}
-	assert_false(text_has(&two, " pi "));
-	assert_true(text_has(&three, "using 1:2 with linespoints lw 1.1 dt 1 pt 7 ps 0.45 pi 10"));
+	assert_true(text_has(&two, "data index 0 @LINE lt 1"));
+	assert_true(text_has(&three, "data index 0 @MARKED lt 1"));
+	assert_true(text_has(&three, "\nMARKED = \"using 1:2 with linespoints ps 0.45 pn 7\"\n"));
 	figure_free(page);
 }
 
@@ -242,11 +257,11 @@ static void test_words_stand_where_a_bar_would(void **state)
 	assert_int_equal(figure_script(page, FORMAT_SVG, "d", NULL, &script, &data), 0);
 	// the second of two bars, each 0.4 wide, at 1
 	assert_true(text_has(&script, "set label 'it''s out of memory' at first 1.2, graph 0.02"));
-	assert_true(text_has(&data, "\n1.2 NaN 0.368 NaN NaN"));
+	assert_true(text_has(&data, "\n1.2 NaN NaN NaN 0.368"));
 	figure_free(page);
 }
 
-static void test_a_row_of_words_is_low_and_has_no_name(void **state)
+static void test_a_row_of_words_is_a_note(void **state)
 {
 	(void)state;
 	struct figure_page *page = figure_new(NULL, 1);
@@ -254,22 +269,26 @@ static void test_a_row_of_words_is_low_and_has_no_name(void **state)
 	struct figure_panel *panels[2];
 	for (int i = 0; i < 2; i++) {
 		panels[i] = figure_add_panel(page, "");
+		figure_axis_set(panels[i], &panels[i]->x, "time", NULL);
 		figure_axis_set(panels[i], &panels[i]->y, i == 0 ? "host" : "device", NULL);
 	}
 	figure_add_point(figure_add_series(panels[0], LOOK_LINE, ""), 0, 1);
 	figure_say(panels[1], "no device here");
 	_cleanup_text_ struct text script = {0}, data = {0}, again = {0};
 	assert_int_equal(figure_script(page, FORMAT_PDF, "d", NULL, &script, &data), 0);
-	assert_non_null(strstr(script.data, "set label 'no device here'"));
-	assert_non_null(strstr(script.data, "set label 'host'"));
-	assert_null(strstr(script.data, "set label 'device'"));
-	double low = strtod(strstr(script.data, "size 8.80cm,") + strlen("size 8.80cm,"), NULL);
-	// data makes it as high as the other
+	assert_true(text_has(&script, "\nrows = 1\n"));
+	assert_true(text_has(&script, "\nlines_of_notes = 1\n"));
+	assert_true(text_has(&script, "set label 'no device here' at @NOTES"));
+	assert_true(text_has(&script, "set xlabel 'time'")); // of the panel above it
+	assert_true(text_has(&script, "set ylabel 'host'"));
+	assert_false(text_has(&script, "set ylabel 'device'"));
+	// beside data the words are in the panel
 	figure_add_point(figure_add_series(panels[1], LOOK_LINE, ""), 0, 1);
 	assert_int_equal(figure_script(page, FORMAT_PDF, "d", NULL, &again, &data), 0);
-	assert_non_null(strstr(again.data, "set label 'device'"));
-	double high = strtod(strstr(again.data, "size 8.80cm,") + strlen("size 8.80cm,"), NULL);
-	assert_true(high > low + 1.5);
+	assert_true(text_has(&again, "\nrows = 2\n"));
+	assert_true(text_has(&again, "\nlines_of_notes = 0\n"));
+	assert_true(text_has(&again, "set label 'no device here' at graph"));
+	assert_true(text_has(&again, "set ylabel 'device'"));
 	figure_free(page);
 }
 
@@ -288,7 +307,7 @@ static void test_thinning_keeps_peaks_and_gaps(void **state)
 	struct figure_point *kept = NULL;
 	size_t n = 0, gaps = 0;
 	double least = 0, greatest = 0;
-	assert_int_equal(figure_script_thin(points, N, COLUMNS, false, &kept, &n), 0);
+	assert_int_equal(figure_thin(points, N, COLUMNS, false, &kept, &n), 0);
 	assert_true(n <= 4 * (COLUMNS + 3));
 	for (size_t i = 0; i < n; i++) {
 		least = fmin(least, kept[i].y);
@@ -309,11 +328,11 @@ static void test_few_points_stay_as_they_are(void **state)
 		{2, NAN, NAN, NAN, NAN, NULL}, {4, 1, NAN, NAN, NAN, NULL}};
 	struct figure_point *kept = NULL;
 	size_t n = 0;
-	assert_int_equal(figure_script_thin(points, 4, 10, true, &kept, &n), 0);
+	assert_int_equal(figure_thin(points, 4, 10, true, &kept, &n), 0);
 	assert_int_equal(n, 4);
 	assert_true(kept[1].y == 3 && isnan(kept[2].y) && kept[3].x == 4);
 	free(kept);
-	assert_int_equal(figure_script_thin(NULL, 0, 10, false, &kept, &n), 0);
+	assert_int_equal(figure_thin(NULL, 0, 10, false, &kept, &n), 0);
 	assert_int_equal(n, 0);
 	free(kept);
 }
@@ -329,8 +348,8 @@ static void test_of_many_epochs_some_are_drawn_and_it_says_so(void **state)
 	_cleanup_text_ struct text script = {0}, data = {0};
 	assert_int_equal(figure_script(page, FORMAT_SVG, "d", NULL, &script, &data), 0);
 	assert_true(text_has(&script, "title 'epoch starts (one in 10)'"));
-	assert_true(text_has(&script, "set arrow from first 290, "));
-	assert_false(text_has(&script, "set arrow from first 291, "));
+	assert_true(text_has(&data, "\n280\n290\n"));
+	assert_false(text_has(&data, "\n291\n"));
 	figure_free(page);
 }
 
@@ -352,7 +371,7 @@ static void test_hostile_texts_are_letters(void **state)
 	assert_int_equal(figure_write(page, "x.svg", NULL, &e), 0);
 	_cleanup_text_ struct text svg = {0};
 	read_file("x.svg", &svg);
-	assert_true(text_has(&svg, "it's `touch pwned` %d %s @x $y \\ "));
+	assert_true(text_has(&svg, "it's `touch pwned` %d %s @LINE $y \\ "));
 	assert_true(text_has(&svg, "&lt;b>&amp;_{a}^2"));
 	assert_false(text_has(&svg, "<b>"));
 	assert_int_equal(access("pwned", F_OK), -1);
@@ -469,7 +488,7 @@ int main(void)
 		cmocka_unit_test(test_axes_that_panels_share),
 		cmocka_unit_test(test_many_lines_have_markers),
 		cmocka_unit_test(test_words_stand_where_a_bar_would),
-		cmocka_unit_test(test_a_row_of_words_is_low_and_has_no_name),
+		cmocka_unit_test(test_a_row_of_words_is_a_note),
 		cmocka_unit_test(test_thinning_keeps_peaks_and_gaps),
 		cmocka_unit_test(test_few_points_stay_as_they_are),
 		cmocka_unit_test(test_of_many_epochs_some_are_drawn_and_it_says_so),

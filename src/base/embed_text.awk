@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Makes a C string of each file, called after it: completion_bash of completions/strain.bash.
-# awk -f embed_text.awk completions/strain.*
+# Makes a C string of each file, called by a prefix and the file's ending: completion_bash of strain.bash.
+# awk -v prefix=completion_ -f embed_text.awk completions/strain.*
 FNR == 1 {
 	if (NR > 1) { print ";" }
 	name = FILENAME
-	sub(/.*\./, "completion_", name)
+	sub(/.*\./, prefix, name)
 	printf "extern const char %s[];\nconst char %s[] =", name, name
 }
 { gsub(/\\/, "&&"); gsub(/"/, "\\\""); gsub(/\t/, "\\t"); printf "\n\t\"%s\\n\"", $0 }
