@@ -84,8 +84,7 @@ uint64_t identity_own_namespace(int root_fd)
 // that of /proc.
 static void identity_read(int proc_fd, uint64_t own_namespace, struct identity *identity)
 {
-	char path[32], buffer[4096];
-	struct cursor text;
+	char path[32];
 	struct proc_status status;
 	snprintf(path, sizeof(path), "%d/ns/pid", (int)identity->pid);
 	identity->pid_namespace = namespace_of(proc_fd, path);
@@ -94,8 +93,7 @@ static void identity_read(int proc_fd, uint64_t own_namespace, struct identity *
 		return;
 	}
 	snprintf(path, sizeof(path), "%d/status", (int)identity->pid);
-	if (file_read_once(proc_fd, path, buffer, sizeof(buffer), &text, NULL) == 0 &&
-		proc_status_parse(text, &status) == 0 && status.pid_in_namespace > 0 &&
+	if (proc_status_read(proc_fd, path, &status) == 0 && status.pid_in_namespace > 0 &&
 		status.pid_in_namespace <= INT32_MAX) {
 		identity->inner_pid = (pid_t)status.pid_in_namespace;
 	}
@@ -466,14 +464,12 @@ static int read_stat(struct tree *tree, const struct process *p, struct proc_sta
 {
 	char path[64], buffer[1024];
 	struct cursor text;
-	int r;
 	if (p->stat_fd >= 0) {
-		r = file_pread(p->stat_fd, buffer, sizeof(buffer), &text);
-	} else {
-		snprintf(path, sizeof(path), "%d/stat", (int)p->pid);
-		r = file_read_once(tree->proc_fd, path, buffer, sizeof(buffer), &text, NULL);
+		int r = file_pread(p->stat_fd, buffer, sizeof(buffer), &text);
+		return r < 0 ? r : proc_stat_parse(text, ret);
 	}
-	return r < 0 ? r : proc_stat_parse(text, ret);
+	snprintf(path, sizeof(path), "%d/stat", (int)p->pid);
+	return proc_stat_read(tree->proc_fd, path, ret);
 }
 
 // The start of a process on CLOCK_MONOTONIC. start_ticks counts from boot, including suspend.

@@ -165,13 +165,10 @@ static void put_number(struct recorder *r, const char *key, uint64_t value)
 // Identifies the recorder, so that a reader can tell a live run from one that was cut off.
 static void put_identity(struct recorder *r)
 {
-	char buffer[1024];
-	struct cursor text;
+	char buffer[64];
 	struct proc_stat stat;
 	put_number(r, "recorder_pid", (uint64_t)getpid());
-	if (file_read_once(r->root_fd, "proc/self/stat", buffer, sizeof(buffer), &text, NULL) ==
-			0 &&
-		proc_stat_parse(text, &stat) == 0) {
+	if (proc_stat_read(r->root_fd, "proc/self/stat", &stat) == 0) {
 		put_number(r, "recorder_start_ticks", stat.start_ticks);
 	}
 	// The pid is meaningless to a reader in another namespace: a container or its host.

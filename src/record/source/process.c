@@ -504,14 +504,11 @@ static void process_memory_round(struct process_source *s)
 // The launcher's own peak; UINT64_MAX if unknown.
 static uint64_t launcher_kib(const struct peak *peak)
 {
-	char path[64], buffer[4096];
-	struct cursor text;
+	char path[64];
 	struct proc_status status;
 	snprintf(path, sizeof(path), "proc/%d/status", (int)peak->reaper);
-	bool known = peak->reaper > 0 &&
-	             file_read_once(peak->root_fd, path, buffer, sizeof(buffer), &text, NULL) ==
-	                     0 &&
-	             proc_status_parse(text, &status) == 0 && status.peak_resident_bytes >= 0;
+	bool known = peak->reaper > 0 && proc_status_read(peak->root_fd, path, &status) == 0 &&
+	             status.peak_resident_bytes >= 0;
 	return known ? (uint64_t)status.peak_resident_bytes / 1024 : UINT64_MAX;
 }
 
