@@ -75,7 +75,8 @@ static void read_model(int root_fd, char *to, size_t size)
 static unsigned read_allowed_cpus(int root_fd)
 {
 	struct proc_status status;
-	return proc_status_read(root_fd, "proc/self/status", &status) == 0 ? status.cpus_allowed : 0;
+	return proc_status_read(root_fd, "proc/self/status", &status) == 0 ? status.cpus_allowed
+	                                                                   : 0;
 }
 
 void machine_read(int root_fd, struct machine *ret)

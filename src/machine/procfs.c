@@ -150,9 +150,8 @@ int procfs_meminfo(int root_fd, const char *key, uint64_t *ret_bytes)
 	char buffer[4096];
 	struct cursor text;
 	int64_t bytes;
-	int r = file_read_once(root_fd,
-		root_fd == AT_FDCWD ? "/proc/meminfo" : "proc/meminfo", buffer, sizeof(buffer),
-		&text, NULL);
+	int r = file_read_once(root_fd, root_fd == AT_FDCWD ? "/proc/meminfo" : "proc/meminfo",
+		buffer, sizeof(buffer), &text, NULL);
 	if (r == 0 && (file_keys_parse(text, &key, 1, &bytes) == 0 || bytes < 0)) {
 		r = -ENODATA;
 	}
@@ -527,9 +526,9 @@ int proc_status_parse(struct cursor text, struct proc_status *ret)
 		INVOLUNTARY,
 		PROCFS_N
 	};
-	static const char *const keys[PROCFS_N] = {"Uid", "NSpid", "VmPeak", "VmHWM", "VmRSS", "RssAnon",
-		"RssFile", "RssShmem", "VmSwap", "Threads", "SigIgn", "Cpus_allowed_list",
-		"voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"};
+	static const char *const keys[PROCFS_N] = {"Uid", "NSpid", "VmPeak", "VmHWM", "VmRSS",
+		"RssAnon", "RssFile", "RssShmem", "VmSwap", "Threads", "SigIgn",
+		"Cpus_allowed_list", "voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"};
 	struct cursor line[PROCFS_N] = {0};
 	struct cursor key, value;
 	// The lines are in the order of the table, although some may be missing.

@@ -77,7 +77,8 @@ int proc_schedstat_parse(struct cursor text, struct proc_schedstat *ret);
 struct proc_status {
 	int64_t uid; // real
 	int64_t pid_in_namespace; // the pid that the process itself sees
-	int64_t peak_virtual_bytes; // VmPeak; this and all below absent for kernel threads and zombies
+	int64_t peak_virtual_bytes; // VmPeak; this and all below absent for kernel threads and
+	                            // zombies
 	int64_t peak_resident_bytes; // VmHWM
 	int64_t resident_bytes;
 	int64_t anonymous_bytes;
