@@ -31,15 +31,6 @@ static void copy_line(struct cursor c, char *to, size_t size)
 	to[length] = '\0';
 }
 
-static void read_line(int root_fd, const char *path, char *to, size_t size)
-{
-	char buffer[256];
-	struct cursor c;
-	if (file_read_once(root_fd, path, buffer, sizeof(buffer), &c, NULL) == 0) {
-		copy_line(c, to, size);
-	}
-}
-
 static unsigned read_list(int root_fd, const char *path)
 {
 	char buffer[1024];
@@ -88,8 +79,8 @@ void machine_read(int root_fd, struct machine *ret)
 	m.nodes = read_list(root_fd, "sys/devices/system/node/online");
 	(void)procfs_meminfo(root_fd, "MemTotal", &m.memory_bytes);
 	read_model(root_fd, m.cpu_model, sizeof(m.cpu_model));
-	read_line(root_fd, "proc/sys/kernel/osrelease", m.kernel, sizeof(m.kernel));
-	read_line(root_fd, "proc/sys/kernel/hostname", m.name, sizeof(m.name));
+	(void)file_read_line(root_fd, "proc/sys/kernel/osrelease", m.kernel, sizeof(m.kernel));
+	(void)file_read_line(root_fd, "proc/sys/kernel/hostname", m.name, sizeof(m.name));
 	if (cgroup_places_find(root_fd, "self", &places, NULL) == 0) {
 		(void)cgroupfs_memory_limit(root_fd, &places, &m.memory_limit_bytes, NULL);
 		(void)cgroupfs_cpu_quota(root_fd, &places, &m.cpu_quota, NULL);

@@ -21,6 +21,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/parse.h"
+#include "machine/file.h"
 #include "machine/procfs.h"
 
 // Direct system calls: not every C library has functions for them.
@@ -119,11 +120,7 @@ enum process_answer process_is(int64_t pid, uint64_t start_ticks, int *ret_pidfd
 static bool file_is(const char *path, const char *text)
 {
 	char line[64];
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof(line) - 1);
-	line[n > 0 ? n : 0] = '\0';
-	line[strcspn(line, "\n")] = '\0';
-	return n > 0 && strcmp(line, text) == 0;
+	return file_read_line(AT_FDCWD, path, line, sizeof(line)) && strcmp(line, text) == 0;
 }
 
 static bool link_is(const char *path, const char *text)

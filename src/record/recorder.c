@@ -749,16 +749,13 @@ static void put_command(struct description *d, char *const *command)
 static void put_machine(struct description *d)
 {
 	char boot[64];
-	struct cursor id, line;
 	struct utsname names;
 	if (uname(&names) == 0) {
 		put(d, "hostname", names.nodename);
 		put_format(d, "kernel", "%s %s %s", names.sysname, names.release, names.machine);
 	}
-	if (file_read_once(d->root, "proc/sys/kernel/random/boot_id", boot, sizeof(boot), &id,
-		    NULL) == 0 &&
-		cursor_line(&id, &line)) {
-		put_format(d, "boot_id", "%.*s", (int)(line.end - line.at), line.at);
+	if (file_read_line(d->root, "proc/sys/kernel/random/boot_id", boot, sizeof(boot))) {
+		put(d, "boot_id", boot);
 	}
 }
 
