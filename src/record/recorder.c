@@ -52,10 +52,6 @@
 #include "record/own_cost.h"
 #include "runfile/writer.h"
 
-// The keys of table `run` and the labels known before the job runs.
-
-struct writer;
-
 static int describe_run(struct writer *w, const struct recorder_config *config);
 static void describe_job_times(
 	struct writer *w, uint64_t run_ns, uint64_t start_ns, uint64_t end_ns);
@@ -670,7 +666,7 @@ int recorder_run(const struct recorder_config *config)
 
 // Describe ----------------------------------------------------------------------------------------
 //
-// The description of a run.
+// The description of a run: the keys of table `run` and the labels known before the job runs.
 
 enum { ARG_BYTES = 128 * 1024 };
 

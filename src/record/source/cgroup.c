@@ -34,21 +34,6 @@
 #include "record/source/keyed.h"
 #include "runfile/codec.h"
 
-// Number of processes that the kernel killed for lack of memory, and whether a memory limit was the
-// cause.
-
-struct sink;
-
-struct out_of_memory {
-	struct host_file kills_file;
-	struct host_file hits_file; // of the directory that sets the limit; closed: no limit
-	const char *hits_key; // in hits_file; NULL: the file has only the number
-	char *limit_directory; // under the machine's root without leading slash
-	uint64_t limit_bytes;
-	int64_t kills, hits; // last values, first values; or VALUE_MISSING
-	bool shared; // the kills are of a cgroup that others share
-};
-
 // Cpu quota ---------------------------------------------------------------------------------------
 //
 // Which quota applies to the job. Of several levels it is the one that throttles: an outer quota
@@ -101,7 +86,7 @@ void cpu_quota_done(struct cpu_quota *q)
 	free(q->directory);
 }
 
-// The cgroup of the job ---------------------------------------------------------------------------
+// Cpu quota: the cgroup of the job ----------------------------------------------------------------
 
 // Returns 0 if it has no clock of its own (tree.c).
 static uint64_t cpu_time_of(const struct process *p)
@@ -202,7 +187,7 @@ static bool find_cgroup(struct cpu_quota *q)
 	return n > 0;
 }
 
-// Its quotas --------------------------------------------------------------------------------------
+// Cpu quota: its levels ---------------------------------------------------------------------------
 
 static struct cpu_quota_counts parse_counts(struct cursor text)
 {
@@ -383,6 +368,16 @@ bool cpu_quota_read(struct cpu_quota *q, struct cpu_quota_counts *ret)
 // shares. The limit that caused them can be that of any cgroup above. That cgroup counts how often
 // it reached its limit; if this count has not changed, the machine itself had no memory left.
 
+struct out_of_memory {
+	struct host_file kills_file;
+	struct host_file hits_file; // of the directory that sets the limit; closed: no limit
+	const char *hits_key; // in hits_file; NULL: the file has only the number
+	char *limit_directory; // under the machine's root without leading slash
+	uint64_t limit_bytes;
+	int64_t kills, hits; // last values, first values; or VALUE_MISSING
+	bool shared; // the kills are of a cgroup that others share
+};
+
 static bool open_kills_in(struct host_file *f, int root_fd, const char *directory, const char *name)
 {
 	char path[PATH_MAX];
@@ -498,7 +493,7 @@ static int64_t out_of_memory_kills(
 	return kills;
 }
 
-// Cgroup ------------------------------------------------------------------------------------------
+// Metrics -----------------------------------------------------------------------------------------
 
 enum { CPU_TOTAL, CPU_TIME_USER, CPU_TIME_SYSTEM, N_CPU };
 static const struct metric cpu_metrics[N_CPU] = {
@@ -643,7 +638,7 @@ static const struct group groups[N_GROUPS] = {
 		100 * NS_PER_MS, read_pressure},
 };
 
-// Files ------------------------------------------------------------------------------------------
+// Files -------------------------------------------------------------------------------------------
 
 static const struct keyed_row v2_cpu[] = {
 	{"usage_usec", KEYED_ADD, CPU_TOTAL},

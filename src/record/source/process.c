@@ -25,7 +25,7 @@
 #include "machine/tree.h"
 #include "record/sample/source.h"
 
-// State of the source: its tables, its readings, and the processes that join and leave.
+// State -------------------------------------------------------------------------------------------
 
 enum { CPU_TIME, CPU_RESIDENT, CPU_SHARED, N_CPU };
 
@@ -959,7 +959,6 @@ static void note_many(struct process_source *s, uint64_t now_ns)
 	}
 }
 
-// The read functions of the groups above.
 static int process_read_cpu(void *state, struct sink *sink, uint64_t now_ns)
 {
 	struct process_source *s = state;
@@ -1191,8 +1190,6 @@ static int process_read_job_io(void *state, struct sink *sink, uint64_t now_ns)
 	stream_row(s->job_io_stream, now_ns, s->job_io);
 	return 0;
 }
-
-// Process -----------------------------------------------------------------------------------------
 
 // Joining and leaving -----------------------------------------------------------------------------
 
