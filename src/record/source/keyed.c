@@ -5,15 +5,12 @@
 
 #include "record/source/keyed.h"
 
-#include <assert.h>
 #include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "machine/file.h"
-
-static_assert(KEYED_ABSENT == VALUE_MISSING, "a number that is absent is a value that is missing");
 
 // Finds the number of each row. Returns the number of keys found.
 static size_t find_numbers(const struct keyed_file *file, struct cursor text, int64_t *numbers)
