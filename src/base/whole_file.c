@@ -18,14 +18,15 @@
 #include "base/cleanup.h"
 #include "base/parse.h"
 
-static int write_all(int fd, const char *data, size_t length)
+int whole_file_write_to(int fd, const void *data, size_t length)
 {
+	const char *at = data;
 	while (length > 0) {
-		ssize_t n = write(fd, data, length);
+		ssize_t n = write(fd, at, length);
 		if (n < 0 && errno != EINTR) {
 			return -errno;
 		}
-		data += n < 0 ? 0 : n;
+		at += n < 0 ? 0 : n;
 		length -= n < 0 ? 0 : (size_t)n;
 	}
 	return 0;
@@ -33,7 +34,7 @@ static int write_all(int fd, const char *data, size_t length)
 
 static int write_and_close(int fd, const void *data, size_t length)
 {
-	int r = write_all(fd, data, length);
+	int r = whole_file_write_to(fd, data, length);
 	return close(fd) < 0 && r == 0 ? -errno : r;
 }
 
@@ -109,7 +110,7 @@ int whole_file_write(const char *path, const void *data, size_t length, struct e
 {
 	int fd, r;
 	if (names_descriptor(path, &fd)) {
-		r = write_all(fd, data, length);
+		r = whole_file_write_to(fd, data, length);
 	} else {
 		fd = open_special(path);
 		r = fd >= 0         ? write_and_close(fd, data, length)

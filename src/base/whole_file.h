@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Atomic replacement of a file.
+// Files written as a whole: atomic replacement, and writing all bytes to a descriptor.
 
 #pragma once
 
@@ -15,3 +15,6 @@
 // written to directly. Returns -errno with "cannot write PATH: ..."; the old file is then
 // unchanged.
 int whole_file_write(const char *path, const void *data, size_t length, struct error *e);
+
+// Writes all bytes, in several calls if necessary. Returns 0 or -errno.
+int whole_file_write_to(int fd, const void *data, size_t length);

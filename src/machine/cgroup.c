@@ -175,14 +175,10 @@ static int cgroup_directory_enter_alone(const char *directory)
 // Returns 0 if it cannot be read.
 static pid_t parent_of(int root_fd, pid_t pid)
 {
-	char path[40], buffer[512];
-	struct cursor text;
+	char path[40];
 	struct proc_stat stat;
 	snprintf(path, sizeof(path), "proc/%d/stat", (int)pid);
-	return file_read_once(root_fd, path, buffer, sizeof(buffer), &text, NULL) == 0 &&
-	                       proc_stat_parse(text, &stat) == 0
-	               ? (pid_t)stat.parent
-	               : 0;
+	return proc_stat_read(root_fd, path, &stat) == 0 ? stat.parent : 0;
 }
 
 // Returns the sweep that waits for this process and does nothing else meanwhile. A keeper is

@@ -162,6 +162,25 @@ int file_read_once(int root_fd, const char *path, char *buffer, size_t size, str
 	return r < 0 ? error_errno(e, -r, "/%s", path) : 0;
 }
 
+bool file_read_line(int root_fd, const char *path, char *to, size_t size)
+{
+	char buffer[256];
+	struct cursor text, line;
+	if (file_read_once(root_fd, path, buffer, sizeof(buffer), &text, NULL) < 0 ||
+		!cursor_line(&text, &line)) {
+		return false;
+	}
+	cursor_skip_blanks(&line);
+	while (line.end > line.at && line.end[-1] == ' ') {
+		line.end--;
+	}
+	size_t length = (size_t)(line.end - line.at);
+	length = length < size ? length : size - 1;
+	memcpy(to, line.at, length);
+	to[length] = '\0';
+	return length > 0;
+}
+
 char *file_unescape(struct cursor c)
 {
 	char *copy = strndup(c.at, (size_t)(c.end - c.at));

@@ -38,6 +38,10 @@ int file_pread(int fd, char *buffer, size_t size, struct cursor *ret);
 int file_read_once(int root_fd, const char *path, char *buffer, size_t size, struct cursor *ret,
 	struct error *e);
 
+// Copies the first line of a small file, without blanks around it and at most size - 1 bytes.
+// Returns false if it cannot be read or is empty.
+bool file_read_line(int root_fd, const char *path, char *to, size_t size);
+
 // Returns a copy of a path in mountinfo, where blanks, newlines and backslashes are octal numbers;
 // NULL: out of memory.
 char *file_unescape(struct cursor c);

@@ -12,27 +12,10 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "machine/file.h"
+#include "machine/procfs.h"
 
 // Only the first lines of these files are needed (cpuinfo has a kB for every CPU).
 #define READ_MAX_BYTES 8192u
-
-unsigned machine_list_count(struct cursor list)
-{
-	uint64_t count = 0, first, last;
-	while (cursor_u64(&list, &first)) {
-		last = first;
-		if (cursor_literal(&list, "-") && !cursor_u64(&list, &last)) {
-			return 0;
-		}
-		if (last < first || last > INT_MAX || (count += last - first + 1) > INT_MAX) {
-			return 0;
-		}
-		if (!cursor_literal(&list, ",")) {
-			break;
-		}
-	}
-	return (unsigned)count;
-}
 
 // Copies the first line, trimmed.
 static void copy_line(struct cursor c, char *to, size_t size)
@@ -48,21 +31,12 @@ static void copy_line(struct cursor c, char *to, size_t size)
 	to[length] = '\0';
 }
 
-static void read_line(int root_fd, const char *path, char *to, size_t size)
-{
-	char buffer[256];
-	struct cursor c;
-	if (file_read_once(root_fd, path, buffer, sizeof(buffer), &c, NULL) == 0) {
-		copy_line(c, to, size);
-	}
-}
-
 static unsigned read_list(int root_fd, const char *path)
 {
 	char buffer[1024];
 	struct cursor c;
 	return file_read_once(root_fd, path, buffer, sizeof(buffer), &c, NULL) == 0
-	               ? machine_list_count(c)
+	               ? procfs_list_count(c)
 	               : 0;
 }
 
@@ -91,29 +65,9 @@ static void read_model(int root_fd, char *to, size_t size)
 
 static unsigned read_allowed_cpus(int root_fd)
 {
-	char buffer[READ_MAX_BYTES];
-	struct cursor text, key, value;
-	if (file_read_once(root_fd, "proc/self/status", buffer, sizeof(buffer), &text, NULL) < 0) {
-		return 0;
-	}
-	while (file_next_key(&text, &key, &value)) {
-		if (cursor_is(key, "Cpus_allowed_list")) {
-			return machine_list_count(value);
-		}
-	}
-	return 0;
-}
-
-static uint64_t read_memory(int root_fd)
-{
-	static const char *const keys[] = {"MemTotal"};
-	char buffer[READ_MAX_BYTES];
-	struct cursor text;
-	int64_t total;
-	bool found = file_read_once(root_fd, "proc/meminfo", buffer, sizeof(buffer), &text, NULL) ==
-	                     0 &&
-	             file_keys_parse(text, keys, 1, &total) == 1 && total > 0;
-	return found ? (uint64_t)total : 0;
+	struct proc_status status;
+	return proc_status_read(root_fd, "proc/self/status", &status) == 0 ? status.cpus_allowed
+	                                                                   : 0;
 }
 
 void machine_read(int root_fd, struct machine *ret)
@@ -123,10 +77,10 @@ void machine_read(int root_fd, struct machine *ret)
 	m.cpus = read_list(root_fd, "sys/devices/system/cpu/online");
 	m.cpus_allowed = read_allowed_cpus(root_fd);
 	m.nodes = read_list(root_fd, "sys/devices/system/node/online");
-	m.memory_bytes = read_memory(root_fd);
+	(void)procfs_meminfo(root_fd, "MemTotal", &m.memory_bytes);
 	read_model(root_fd, m.cpu_model, sizeof(m.cpu_model));
-	read_line(root_fd, "proc/sys/kernel/osrelease", m.kernel, sizeof(m.kernel));
-	read_line(root_fd, "proc/sys/kernel/hostname", m.name, sizeof(m.name));
+	(void)file_read_line(root_fd, "proc/sys/kernel/osrelease", m.kernel, sizeof(m.kernel));
+	(void)file_read_line(root_fd, "proc/sys/kernel/hostname", m.name, sizeof(m.name));
 	if (cgroup_places_find(root_fd, "self", &places, NULL) == 0) {
 		(void)cgroupfs_memory_limit(root_fd, &places, &m.memory_limit_bytes, NULL);
 		(void)cgroupfs_cpu_quota(root_fd, &places, &m.cpu_quota, NULL);

@@ -28,6 +28,3 @@ void machine_read(int root_fd, struct machine *ret);
 // Returns the attributes of the host entity, a JSON object of the known fields above. Owned by the
 // caller; NULL: out of memory.
 char *machine_attributes(const struct machine *machine);
-
-// Counts the numbers in a list such as "0-3,8,10-11". Returns 0 if it is not a list.
-unsigned machine_list_count(struct cursor list);

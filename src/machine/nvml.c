@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Opening NVML, and its simple calls.
+// NVML's functions, found by name: opening the library, calls that return a text or a number, calls
+// that fill arrays, events, and GPM.
 
 #include "machine/nvml.h"
 
@@ -12,8 +13,9 @@
 
 #include "base/cleanup.h"
 
-// Functions found in the library. NULL: not in this library.
+enum clock_call { CLOCK_NOW, CLOCK_MAX, CLOCK_APPLICATION, N_CLOCK_CALLS };
 
+// Functions found in the library. NULL: not in this library.
 struct nvml_calls {
 	int (*init)(void);
 	int (*shutdown)(void);
@@ -25,9 +27,7 @@ struct nvml_calls {
 	int (*texts[N_NVML_TEXTS])(struct nvml_device *d, char *buffer, unsigned size);
 	int (*numbers[N_NVML_NUMBERS])(struct nvml_device *d, unsigned *ret);
 	int (*pci)(struct nvml_device *d, struct nvml_pci *ret);
-	int (*clock)(struct nvml_device *d, unsigned clock, unsigned *ret);
-	int (*clock_max)(struct nvml_device *d, unsigned clock, unsigned *ret);
-	int (*clock_application)(struct nvml_device *d, unsigned clock, unsigned *ret);
+	int (*clocks[N_CLOCK_CALLS])(struct nvml_device *d, unsigned clock, unsigned *ret);
 	int (*clock_reasons)(struct nvml_device *d, unsigned long long *ret);
 	int (*temperature)(struct nvml_device *d, unsigned sensor, unsigned *ret);
 	int (*temperature_versioned)(struct nvml_device *d, struct nvml_temperature *ret);
@@ -67,247 +67,7 @@ struct nvml {
 	struct nvml_calls call;
 };
 
-// Lists -------------------------------------------------------------------------------------------
-//
-// NVML's calls that fill arrays: fields, samples, processes, GPM; and its events.
-
-int nvml_fields(struct nvml *n, struct nvml_device *d, struct nvml_field *fields, size_t n_fields)
-{
-	if (!n->call.fields) {
-		return NVML_FUNCTION_NOT_FOUND;
-	}
-	if (n_fields > NVML_MAX_FIELDS) {
-		return NVML_INSUFFICIENT_SIZE;
-	}
-	for (size_t i = 0; i < n_fields; i++) {
-		// The value that remains if the library skips a field.
-		fields[i].result = NVML_INVALID_ARGUMENT;
-	}
-	return n->call.fields(d, (int)n_fields, fields);
-}
-
-static bool value_integer(uint32_t type, const union nvml_value *value, int64_t *ret)
-{
-	uint64_t number = 0;
-	switch (type) {
-	case NVML_VALUE_U16:
-		number = value->u16;
-		break;
-	case NVML_VALUE_U32:
-		number = value->u32;
-		break;
-	case NVML_VALUE_ULONG:
-		number = value->ulong;
-		break;
-	case NVML_VALUE_U64:
-		number = value->u64;
-		break;
-	case NVML_VALUE_I64:
-		number = (uint64_t)value->i64;
-		break;
-	case NVML_VALUE_I32:
-		*ret = value->i32;
-		return true;
-	default:
-		return false;
-	}
-	if (number > INT64_MAX) {
-		return false;
-	}
-	*ret = (int64_t)number;
-	return true;
-}
-
-bool nvml_field_value(const struct nvml_field *f, int64_t *ret)
-{
-	return f->result == NVML_OK && value_integer(f->type, &f->value, ret);
-}
-
-int nvml_samples(struct nvml *n, struct nvml_device *d, enum nvml_sampling which, uint64_t last_us,
-	struct nvml_sample *samples, size_t capacity, size_t *ret_n)
-{
-	if (!n->call.samples) {
-		return NVML_FUNCTION_NOT_FOUND;
-	}
-	unsigned type = NVML_VALUE_U32, count = (unsigned)capacity;
-	// The library may report more samples than it wrote.
-	memset(samples, 0, capacity * sizeof(*samples));
-	int r = n->call.samples(d, which, last_us, &type, &count, samples);
-	if (r != NVML_OK) {
-		return r;
-	}
-	count = count < capacity ? count : (unsigned)capacity;
-	*ret_n = 0;
-	for (size_t i = 0; i < count; i++) {
-		int64_t value;
-		if (samples[i].t_us > last_us && value_integer(type, &samples[i].value, &value) &&
-			value >= 0) {
-			samples[*ret_n].t_us = samples[i].t_us;
-			samples[(*ret_n)++].value.u64 = (uint64_t)value;
-		}
-	}
-	return NVML_OK;
-}
-
-// Fill byte of the buffer for the list, to detect afterwards how far the library wrote.
-#define UNTOUCHED 0xa5u
-
-// Finds the size of an entry from the bytes written for `count` of them; 0 if it is unknown.
-static size_t entry_size(const unsigned char *bytes, size_t size, size_t count)
-{
-	static const size_t sizes[] = {
-		NVML_PROCESS_ENTRY_V1, NVML_PROCESS_ENTRY_V2, NVML_PROCESS_ENTRY_V3};
-	size_t end = size;
-	while (end > 0 && bytes[end - 1] == UNTOUCHED) {
-		end--;
-	}
-	for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {
-		if (end == count * sizes[i]) {
-			return sizes[i];
-		}
-	}
-	// The long entry, whose last member the library left unset.
-	return end + sizeof(uint64_t) == count * NVML_PROCESS_ENTRY_V3 ? NVML_PROCESS_ENTRY_V3 : 0;
-}
-
-static void add_process(struct nvml_process *processes, size_t capacity, size_t *n,
-	const struct nvml_process_entry *entry)
-{
-	for (size_t i = 0; i < *n; i++) {
-		// A process with contexts of two kinds is in two lists, with the same memory.
-		if (processes[i].pid == entry->pid) {
-			return;
-		}
-	}
-	if (*n < capacity) {
-		processes[(*n)++] = (struct nvml_process){entry->pid, entry->memory_bytes};
-	}
-}
-
-typedef int processes_call(struct nvml_device *d, unsigned *n, void *entries);
-
-static int list_processes(processes_call *call, struct nvml_device *d,
-	struct nvml_process *processes, size_t capacity, size_t *n)
-{
-	// Twice the longest entry, in case it grows again.
-	unsigned char bytes[NVML_MAX_PROCESSES * 2 * NVML_PROCESS_ENTRY_V3];
-	memset(bytes, UNTOUCHED, sizeof(bytes));
-	unsigned count = NVML_MAX_PROCESSES;
-	int r = call(d, &count, bytes);
-	if (r != NVML_OK || count == 0) {
-		return r;
-	}
-	size_t size = count <= NVML_MAX_PROCESSES ? entry_size(bytes, sizeof(bytes), count) : 0;
-	if (size == 0) {
-		return NVML_ARGUMENT_VERSION;
-	}
-	for (size_t i = 0; i < count; i++) {
-		struct nvml_process_entry entry;
-		memcpy(&entry, bytes + i * size, NVML_PROCESS_ENTRY_V1);
-		add_process(processes, capacity, n, &entry);
-	}
-	return NVML_OK;
-}
-
-int nvml_processes(struct nvml *n, struct nvml_device *d, struct nvml_process *processes,
-	size_t capacity, size_t *ret_n)
-{
-	processes_call *const calls[] = {
-		n->call.compute_processes, n->call.graphics_processes, n->call.mps_processes};
-	int r = NVML_FUNCTION_NOT_FOUND;
-	size_t count = 0;
-	for (size_t i = 0; i < ARRAY_LENGTH(calls); i++) {
-		int result = calls[i] ? list_processes(calls[i], d, processes, capacity, &count)
-		                      : NVML_FUNCTION_NOT_FOUND;
-		// Only the first list is essential: GPUs without displays or MPS reject the others.
-		r = i == 0 || nvml_outcome(result) == NVML_LOST ? result : r;
-		if (r != NVML_OK) {
-			return r;
-		}
-	}
-	*ret_n = count;
-	return r;
-}
-
-int nvml_process_samples(struct nvml *n, struct nvml_device *d, uint64_t last_us,
-	struct nvml_process_sample *samples, size_t capacity, size_t *ret_n)
-{
-	if (!n->call.process_samples) {
-		return NVML_FUNCTION_NOT_FOUND;
-	}
-	unsigned count = (unsigned)capacity;
-	memset(samples, 0, capacity * sizeof(*samples));
-	int r = n->call.process_samples(d, samples, &count, last_us);
-	*ret_n = r != NVML_OK ? 0 : count < capacity ? count : capacity;
-	return r;
-}
-
-int nvml_xids_new(struct nvml *n, struct nvml_event_set **ret)
-{
-	bool whole = n->call.event_set_new && n->call.event_set_free && n->call.event_register &&
-	             n->call.event_wait;
-	*ret = NULL;
-	int r = whole ? n->call.event_set_new(ret) : NVML_FUNCTION_NOT_FOUND;
-	return r == NVML_OK && !*ret ? NVML_UNKNOWN : r;
-}
-
-void nvml_xids_free(struct nvml *n, struct nvml_event_set *set)
-{
-	if (set) {
-		n->call.event_set_free(set);
-	}
-}
-
-int nvml_xids_watch(struct nvml *n, struct nvml_device *d, struct nvml_event_set *set)
-{
-	return n->call.event_register(d, NVML_EVENT_XID, set);
-}
-
-int nvml_xids_next(struct nvml *n, struct nvml_event_set *set, struct nvml_device **ret_device,
-	uint64_t *ret_xid)
-{
-	struct nvml_event event = {0};
-	int r = n->call.event_wait(set, &event, 0);
-	*ret_device = event.device;
-	*ret_xid = event.data;
-	return r == NVML_OK && event.type != NVML_EVENT_XID ? NVML_NO_DATA : r;
-}
-
-int nvml_gpm_supported(struct nvml *n, struct nvml_device *d)
-{
-	struct nvml_gpm_support support = {.version = 1};
-	if (!n->call.gpm_support || !n->call.gpm_alloc || !n->call.gpm_free || !n->call.gpm_read ||
-		!n->call.gpm_metrics) {
-		return NVML_FUNCTION_NOT_FOUND;
-	}
-	int r = n->call.gpm_support(d, &support);
-	return r == NVML_OK && !support.supported ? NVML_NOT_SUPPORTED : r;
-}
-
-int nvml_gpm_new(struct nvml *n, struct nvml_gpm_sample **ret)
-{
-	return n->call.gpm_alloc(ret);
-}
-
-void nvml_gpm_free(struct nvml *n, struct nvml_gpm_sample *sample)
-{
-	if (sample) {
-		n->call.gpm_free(sample);
-	}
-}
-
-int nvml_gpm_read(struct nvml *n, struct nvml_device *d, struct nvml_gpm_sample *sample)
-{
-	return n->call.gpm_read(d, sample);
-}
-
-int nvml_gpm_metrics(struct nvml *n, struct nvml_gpm_request *request)
-{
-	request->version = 1;
-	return n->call.gpm_metrics(request);
-}
-
-// Nvml --------------------------------------------------------------------------------------------
+// Library -----------------------------------------------------------------------------------------
 
 // Functions to look up. If several names fill one pointer, the first name in the library is used,
 // so newer names come first.
@@ -338,9 +98,9 @@ static const struct symbol symbols[] = {
 	{"nvmlDeviceGetNumGpuCores", AT(numbers[NVML_CORES]), false},
 	{"nvmlDeviceGetMemoryBusWidth", AT(numbers[NVML_MEMORY_BUS_BITS]), false},
 	{"nvmlDeviceGetPciInfo_v3", AT(pci), false},
-	{"nvmlDeviceGetClockInfo", AT(clock), false},
-	{"nvmlDeviceGetMaxClockInfo", AT(clock_max), false},
-	{"nvmlDeviceGetApplicationsClock", AT(clock_application), false},
+	{"nvmlDeviceGetClockInfo", AT(clocks[CLOCK_NOW]), false},
+	{"nvmlDeviceGetMaxClockInfo", AT(clocks[CLOCK_MAX]), false},
+	{"nvmlDeviceGetApplicationsClock", AT(clocks[CLOCK_APPLICATION]), false},
 	{"nvmlDeviceGetCurrentClocksEventReasons", AT(clock_reasons), false},
 	{"nvmlDeviceGetCurrentClocksThrottleReasons", AT(clock_reasons), false},
 	{"nvmlDeviceGetTemperature", AT(temperature), false},
@@ -540,6 +300,8 @@ void nvml_close(struct nvml *n)
 	}
 }
 
+// Texts and numbers -------------------------------------------------------------------------------
+
 int nvml_driver_version(struct nvml *n, char *buffer, size_t size)
 {
 	char text[80 + 1] = ""; // documented length and our own NUL
@@ -596,37 +358,28 @@ int nvml_bus_id(struct nvml *n, struct nvml_device *d, char *buffer, size_t size
 	return r;
 }
 
-int nvml_number(struct nvml *n, struct nvml_device *d, enum nvml_number which, uint32_t *ret)
-{
-	return n->call.numbers[which] ? n->call.numbers[which](d, ret) : NVML_FUNCTION_NOT_FOUND;
-}
+// Clocks are one call each for the present, the highest and the applications' clock.
+static const struct {
+	size_t call; // enum clock_call
+	unsigned clock; // 0: the number is not a clock
+} clocks[N_NVML_NUMBERS] = {
+	[NVML_SM_CLOCK] = {CLOCK_NOW, NVML_CLOCK_SM},
+	[NVML_MEMORY_CLOCK] = {CLOCK_NOW, NVML_CLOCK_MEMORY},
+	[NVML_SM_CLOCK_MAX] = {CLOCK_MAX, NVML_CLOCK_SM},
+	[NVML_MEMORY_CLOCK_MAX] = {CLOCK_MAX, NVML_CLOCK_MEMORY},
+	[NVML_SM_CLOCK_APPLICATION] = {CLOCK_APPLICATION, NVML_CLOCK_SM},
+};
 
-int nvml_clock(struct nvml *n, struct nvml_device *d, unsigned clock, uint32_t *ret)
-{
-	return n->call.clock ? n->call.clock(d, clock, ret) : NVML_FUNCTION_NOT_FOUND;
-}
-
-int nvml_clock_max(struct nvml *n, struct nvml_device *d, unsigned clock, uint32_t *ret)
-{
-	return n->call.clock_max ? n->call.clock_max(d, clock, ret) : NVML_FUNCTION_NOT_FOUND;
-}
-
-int nvml_clock_application(struct nvml *n, struct nvml_device *d, unsigned clock, uint32_t *ret)
-{
-	return n->call.clock_application ? n->call.clock_application(d, clock, ret)
-	                                 : NVML_FUNCTION_NOT_FOUND;
-}
-
-int nvml_clock_reasons(struct nvml *n, struct nvml_device *d, uint64_t *ret)
+static int read_clock_reasons(struct nvml *n, struct nvml_device *d, int64_t *ret)
 {
 	unsigned long long reasons = 0;
 	int r = n->call.clock_reasons ? n->call.clock_reasons(d, &reasons)
 	                              : NVML_FUNCTION_NOT_FOUND;
-	*ret = reasons;
+	*ret = reasons <= INT64_MAX ? (int64_t)reasons : INT64_MIN;
 	return r;
 }
 
-int nvml_celsius(struct nvml *n, struct nvml_device *d, int32_t *ret)
+static int read_celsius(struct nvml *n, struct nvml_device *d, int64_t *ret)
 {
 	struct nvml_temperature versioned = {
 		.version = NVML_VERSION_WORD(struct nvml_temperature, 1)};
@@ -638,6 +391,25 @@ int nvml_celsius(struct nvml *n, struct nvml_device *d, int32_t *ret)
 		r = n->call.temperature(d, 0, &plain);
 		*ret = (int32_t)plain;
 	}
+	return r;
+}
+
+int nvml_number(struct nvml *n, struct nvml_device *d, enum nvml_number which, int64_t *ret)
+{
+	if (which == NVML_CLOCK_REASONS) {
+		return read_clock_reasons(n, d, ret);
+	}
+	if (which == NVML_CELSIUS) {
+		return read_celsius(n, d, ret);
+	}
+	int r = NVML_FUNCTION_NOT_FOUND;
+	unsigned value = 0;
+	if (clocks[which].clock && n->call.clocks[clocks[which].call]) {
+		r = n->call.clocks[clocks[which].call](d, clocks[which].clock, &value);
+	} else if (!clocks[which].clock && n->call.numbers[which]) {
+		r = n->call.numbers[which](d, &value);
+	}
+	*ret = value;
 	return r;
 }
 
@@ -699,4 +471,248 @@ int nvml_pcie_throughput(
 {
 	return n->call.pcie_throughput ? n->call.pcie_throughput(d, direction, ret)
 	                               : NVML_FUNCTION_NOT_FOUND;
+}
+
+// Lists -------------------------------------------------------------------------------------------
+//
+// Calls that fill arrays: fields, samples, processes.
+
+int nvml_fields(struct nvml *n, struct nvml_device *d, struct nvml_field *fields, size_t n_fields)
+{
+	if (!n->call.fields) {
+		return NVML_FUNCTION_NOT_FOUND;
+	}
+	if (n_fields > NVML_MAX_FIELDS) {
+		return NVML_INSUFFICIENT_SIZE;
+	}
+	for (size_t i = 0; i < n_fields; i++) {
+		// The value that remains if the library skips a field.
+		fields[i].result = NVML_INVALID_ARGUMENT;
+	}
+	return n->call.fields(d, (int)n_fields, fields);
+}
+
+static bool value_integer(uint32_t type, const union nvml_value *value, int64_t *ret)
+{
+	uint64_t number = 0;
+	switch (type) {
+	case NVML_VALUE_U16:
+		number = value->u16;
+		break;
+	case NVML_VALUE_U32:
+		number = value->u32;
+		break;
+	case NVML_VALUE_ULONG:
+		number = value->ulong;
+		break;
+	case NVML_VALUE_U64:
+		number = value->u64;
+		break;
+	case NVML_VALUE_I64:
+		number = (uint64_t)value->i64;
+		break;
+	case NVML_VALUE_I32:
+		*ret = value->i32;
+		return true;
+	default:
+		return false;
+	}
+	if (number > INT64_MAX) {
+		return false;
+	}
+	*ret = (int64_t)number;
+	return true;
+}
+
+bool nvml_field_value(const struct nvml_field *f, int64_t *ret)
+{
+	return f->result == NVML_OK && value_integer(f->type, &f->value, ret);
+}
+
+int nvml_samples(struct nvml *n, struct nvml_device *d, enum nvml_sampling which, uint64_t last_us,
+	struct nvml_sample *samples, size_t capacity, size_t *ret_n)
+{
+	if (!n->call.samples) {
+		return NVML_FUNCTION_NOT_FOUND;
+	}
+	unsigned type = NVML_VALUE_U32, count = (unsigned)capacity;
+	// The library may report more samples than it wrote.
+	memset(samples, 0, capacity * sizeof(*samples));
+	int r = n->call.samples(d, which, last_us, &type, &count, samples);
+	if (r != NVML_OK) {
+		return r;
+	}
+	count = count < capacity ? count : (unsigned)capacity;
+	*ret_n = 0;
+	for (size_t i = 0; i < count; i++) {
+		int64_t value;
+		if (samples[i].t_us > last_us && value_integer(type, &samples[i].value, &value) &&
+			value >= 0) {
+			samples[*ret_n].t_us = samples[i].t_us;
+			samples[(*ret_n)++].value.u64 = (uint64_t)value;
+		}
+	}
+	return NVML_OK;
+}
+
+// Fill byte of the buffer for the list, to detect afterwards how far the library wrote.
+#define UNTOUCHED 0xa5u
+
+// Finds the size of an entry from the bytes written for `count` of them; 0 if it is unknown.
+static size_t entry_size(const unsigned char *bytes, size_t size, size_t count)
+{
+	static const size_t sizes[] = {
+		NVML_PROCESS_ENTRY_V1, NVML_PROCESS_ENTRY_V2, NVML_PROCESS_ENTRY_V3};
+	size_t end = size;
+	while (end > 0 && bytes[end - 1] == UNTOUCHED) {
+		end--;
+	}
+	for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {
+		if (end == count * sizes[i]) {
+			return sizes[i];
+		}
+	}
+	// The long entry, whose last member the library left unset.
+	return end + sizeof(uint64_t) == count * NVML_PROCESS_ENTRY_V3 ? NVML_PROCESS_ENTRY_V3 : 0;
+}
+
+static void add_process(struct nvml_process *processes, size_t capacity, size_t *n,
+	const struct nvml_process_entry *entry)
+{
+	for (size_t i = 0; i < *n; i++) {
+		// A process with contexts of two kinds is in two lists, with the same memory.
+		if (processes[i].pid == entry->pid) {
+			return;
+		}
+	}
+	if (*n < capacity) {
+		processes[(*n)++] = (struct nvml_process){entry->pid, entry->memory_bytes};
+	}
+}
+
+typedef int processes_call(struct nvml_device *d, unsigned *n, void *entries);
+
+static int list_processes(processes_call *call, struct nvml_device *d,
+	struct nvml_process *processes, size_t capacity, size_t *n)
+{
+	// Twice the longest entry, in case it grows again.
+	unsigned char bytes[NVML_MAX_PROCESSES * 2 * NVML_PROCESS_ENTRY_V3];
+	memset(bytes, UNTOUCHED, sizeof(bytes));
+	unsigned count = NVML_MAX_PROCESSES;
+	int r = call(d, &count, bytes);
+	if (r != NVML_OK || count == 0) {
+		return r;
+	}
+	size_t size = count <= NVML_MAX_PROCESSES ? entry_size(bytes, sizeof(bytes), count) : 0;
+	if (size == 0) {
+		return NVML_ARGUMENT_VERSION;
+	}
+	for (size_t i = 0; i < count; i++) {
+		struct nvml_process_entry entry;
+		memcpy(&entry, bytes + i * size, NVML_PROCESS_ENTRY_V1);
+		add_process(processes, capacity, n, &entry);
+	}
+	return NVML_OK;
+}
+
+int nvml_processes(struct nvml *n, struct nvml_device *d, struct nvml_process *processes,
+	size_t capacity, size_t *ret_n)
+{
+	processes_call *const calls[] = {
+		n->call.compute_processes, n->call.graphics_processes, n->call.mps_processes};
+	int r = NVML_FUNCTION_NOT_FOUND;
+	size_t count = 0;
+	for (size_t i = 0; i < ARRAY_LENGTH(calls); i++) {
+		int result = calls[i] ? list_processes(calls[i], d, processes, capacity, &count)
+		                      : NVML_FUNCTION_NOT_FOUND;
+		// Only the first list is essential: GPUs without displays or MPS reject the others.
+		r = i == 0 || nvml_outcome(result) == NVML_LOST ? result : r;
+		if (r != NVML_OK) {
+			return r;
+		}
+	}
+	*ret_n = count;
+	return r;
+}
+
+int nvml_process_samples(struct nvml *n, struct nvml_device *d, uint64_t last_us,
+	struct nvml_process_sample *samples, size_t capacity, size_t *ret_n)
+{
+	if (!n->call.process_samples) {
+		return NVML_FUNCTION_NOT_FOUND;
+	}
+	unsigned count = (unsigned)capacity;
+	memset(samples, 0, capacity * sizeof(*samples));
+	int r = n->call.process_samples(d, samples, &count, last_us);
+	*ret_n = r != NVML_OK ? 0 : count < capacity ? count : capacity;
+	return r;
+}
+
+// Events ------------------------------------------------------------------------------------------
+
+int nvml_xids_new(struct nvml *n, struct nvml_event_set **ret)
+{
+	bool whole = n->call.event_set_new && n->call.event_set_free && n->call.event_register &&
+	             n->call.event_wait;
+	*ret = NULL;
+	int r = whole ? n->call.event_set_new(ret) : NVML_FUNCTION_NOT_FOUND;
+	return r == NVML_OK && !*ret ? NVML_UNKNOWN : r;
+}
+
+void nvml_xids_free(struct nvml *n, struct nvml_event_set *set)
+{
+	if (set) {
+		n->call.event_set_free(set);
+	}
+}
+
+int nvml_xids_watch(struct nvml *n, struct nvml_device *d, struct nvml_event_set *set)
+{
+	return n->call.event_register(d, NVML_EVENT_XID, set);
+}
+
+int nvml_xids_next(struct nvml *n, struct nvml_event_set *set, struct nvml_device **ret_device,
+	uint64_t *ret_xid)
+{
+	struct nvml_event event = {0};
+	int r = n->call.event_wait(set, &event, 0);
+	*ret_device = event.device;
+	*ret_xid = event.data;
+	return r == NVML_OK && event.type != NVML_EVENT_XID ? NVML_NO_DATA : r;
+}
+
+// GPM ---------------------------------------------------------------------------------------------
+
+int nvml_gpm_supported(struct nvml *n, struct nvml_device *d)
+{
+	struct nvml_gpm_support support = {.version = 1};
+	if (!n->call.gpm_support || !n->call.gpm_alloc || !n->call.gpm_free || !n->call.gpm_read ||
+		!n->call.gpm_metrics) {
+		return NVML_FUNCTION_NOT_FOUND;
+	}
+	int r = n->call.gpm_support(d, &support);
+	return r == NVML_OK && !support.supported ? NVML_NOT_SUPPORTED : r;
+}
+
+int nvml_gpm_new(struct nvml *n, struct nvml_gpm_sample **ret)
+{
+	return n->call.gpm_alloc(ret);
+}
+
+void nvml_gpm_free(struct nvml *n, struct nvml_gpm_sample *sample)
+{
+	if (sample) {
+		n->call.gpm_free(sample);
+	}
+}
+
+int nvml_gpm_read(struct nvml *n, struct nvml_device *d, struct nvml_gpm_sample *sample)
+{
+	return n->call.gpm_read(d, sample);
+}
+
+int nvml_gpm_metrics(struct nvml *n, struct nvml_gpm_request *request)
+{
+	request->version = 1;
+	return n->call.gpm_metrics(request);
 }

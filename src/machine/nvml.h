@@ -71,17 +71,18 @@ enum nvml_number {
 	NVML_PCIE_WIDTH_MAX,
 	NVML_CORES,
 	NVML_MEMORY_BUS_BITS,
+	NVML_SM_CLOCK, // MHz
+	NVML_MEMORY_CLOCK,
+	NVML_SM_CLOCK_MAX,
+	NVML_MEMORY_CLOCK_MAX,
+	NVML_SM_CLOCK_APPLICATION, // set for applications (nvidia-smi -ac), or the default
+	NVML_CLOCK_REASONS, // bits
+	NVML_CELSIUS,
 	N_NVML_NUMBERS,
 };
-int nvml_number(struct nvml *n, struct nvml_device *d, enum nvml_number which, uint32_t *ret);
+// *ret is INT64_MIN if the number exceeds 63 bits.
+int nvml_number(struct nvml *n, struct nvml_device *d, enum nvml_number which, int64_t *ret);
 
-// Clocks in MHz; `clock` is an enum nvml_clock.
-int nvml_clock(struct nvml *n, struct nvml_device *d, unsigned clock, uint32_t *ret);
-int nvml_clock_max(struct nvml *n, struct nvml_device *d, unsigned clock, uint32_t *ret);
-// The clock set for applications (nvidia-smi -ac), or the default.
-int nvml_clock_application(struct nvml *n, struct nvml_device *d, unsigned clock, uint32_t *ret);
-int nvml_clock_reasons(struct nvml *n, struct nvml_device *d, uint64_t *ret);
-int nvml_celsius(struct nvml *n, struct nvml_device *d, int32_t *ret);
 int nvml_utilization(struct nvml *n, struct nvml_device *d, struct nvml_utilization *ret);
 // If the library has only the first layout, `reserved` is NVML_NOT_AVAILABLE and is part of `used`.
 int nvml_memory(struct nvml *n, struct nvml_device *d, struct nvml_memory_v2 *ret);

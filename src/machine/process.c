@@ -21,6 +21,8 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/parse.h"
+#include "machine/file.h"
+#include "machine/procfs.h"
 
 // Direct system calls: not every C library has functions for them.
 static int open_pidfd(int64_t pid)
@@ -41,38 +43,18 @@ static bool has_ended(int pidfd)
 	return poll(&p, 1, 0) > 0 && p.revents & POLLIN;
 }
 
-struct stat_line {
-	pid_t parent;
-	uint64_t start_ticks;
-	bool zombie; // the first thread has ended; others may still run
-};
-
-// Returns 0, or -errno: it cannot be read, or (-EINVAL) has another format.
-static int read_stat(int64_t pid, struct stat_line *ret)
+// Returns 0 or -errno.
+static int read_stat(int64_t pid, struct proc_stat *ret)
 {
-	char path[48], stat[1024];
+	char path[48];
 	snprintf(path, sizeof(path), "/proc/%lld/stat", (long long)pid);
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, stat, sizeof(stat) - 1);
-	if (n < 0) {
-		return -errno;
-	}
-	stat[n] = '\0';
-	// The second field, the name, can contain anything, including ')'.
-	const char *name_end = strrchr(stat, ')');
-	struct cursor c = cursor_of(
-		name_end ? name_end + 1 : "", name_end ? strlen(name_end + 1) : 0);
-	struct cursor state;
-	int64_t parent;
-	uint64_t ticks;
-	// After the name: state is field 3, the parent 4, starttime 22.
-	if (!cursor_word(&c, &state) || !cursor_i64(&c, &parent) || !cursor_skip_fields(&c, 17) ||
-		!cursor_u64(&c, &ticks)) {
-		return -EINVAL;
-	}
-	bool zombie = cursor_is(state, "Z") || cursor_is(state, "X");
-	*ret = (struct stat_line){(pid_t)parent, ticks, zombie};
-	return 0;
+	return proc_stat_read(AT_FDCWD, path, ret);
+}
+
+// Of a zombie the first thread has ended; others may still run.
+static bool is_zombie(const struct proc_stat *stat)
+{
+	return stat->state == 'Z' || stat->state == 'X';
 }
 
 // Whether /proc uses the pid namespace of this process. It does not if only one of the two is in a
@@ -89,18 +71,18 @@ static bool is_our_proc(void)
 // For kernels and containers without pidfds: the result may be outdated when it is used.
 static enum process_answer is_by_number(int64_t pid, uint64_t start_ticks)
 {
-	struct stat_line stat;
+	struct proc_stat stat;
 	if (!is_our_proc() || read_stat(pid, &stat) < 0) {
 		return kill((pid_t)pid, 0) < 0 && errno == ESRCH ? PROCESS_NO : PROCESS_CANNOT_TELL;
 	}
-	return stat.start_ticks == start_ticks && !stat.zombie ? PROCESS_YES : PROCESS_NO;
+	return stat.start_ticks == start_ticks && !is_zombie(&stat) ? PROCESS_YES : PROCESS_NO;
 }
 
 // While the process of a pidfd lives, no other process can have its pid. What /proc says about the
 // pid in that time therefore applies to that process.
 static enum process_answer is_by_pidfd(int pidfd, int64_t pid, uint64_t start_ticks)
 {
-	struct stat_line stat;
+	struct proc_stat stat;
 	bool known = is_our_proc() && read_stat(pid, &stat) == 0;
 	return has_ended(pidfd)                  ? PROCESS_NO
 	       : !known                          ? PROCESS_CANNOT_TELL
@@ -138,11 +120,7 @@ enum process_answer process_is(int64_t pid, uint64_t start_ticks, int *ret_pidfd
 static bool file_is(const char *path, const char *text)
 {
 	char line[64];
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof(line) - 1);
-	line[n > 0 ? n : 0] = '\0';
-	line[strcspn(line, "\n")] = '\0';
-	return n > 0 && strcmp(line, text) == 0;
+	return file_read_line(AT_FDCWD, path, line, sizeof(line)) && strcmp(line, text) == 0;
 }
 
 static bool link_is(const char *path, const char *text)
@@ -192,7 +170,7 @@ static int compare_pids(const void *a, const void *b)
 
 static int add_process(const char *name, struct process_entry **items, size_t *n, size_t *capacity)
 {
-	struct stat_line stat;
+	struct proc_stat stat;
 	int64_t pid;
 	if (parse_integer(name, 1, INT_MAX, &pid, NULL) < 0) {
 		return 0; // not a process
@@ -201,7 +179,7 @@ static int add_process(const char *name, struct process_entry **items, size_t *n
 	if (result == -EMFILE || result == -ENFILE || result == -ENOMEM) {
 		return result;
 	}
-	if (result < 0 || stat.zombie) {
+	if (result < 0 || is_zombie(&stat)) {
 		return 0; // it has ended, or is not visible to us
 	}
 	if (array_reserve((void **)items, capacity, *n + 1, sizeof(**items)) < 0) {

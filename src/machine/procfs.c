@@ -7,13 +7,13 @@
 #include "machine/procfs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "machine/file.h"
-#include "machine/machine.h"
 
 // Maps --------------------------------------------------------------------------------------------
 
@@ -143,6 +143,22 @@ int system_stat_parse(struct cursor text, struct system_stat *ret)
 	stat.blocked = v[BLOCKED];
 	*ret = stat;
 	return 0;
+}
+
+int procfs_meminfo(int root_fd, const char *key, uint64_t *ret_bytes)
+{
+	char buffer[4096];
+	struct cursor text;
+	int64_t bytes;
+	int r = file_read_once(root_fd, root_fd == AT_FDCWD ? "/proc/meminfo" : "proc/meminfo",
+		buffer, sizeof(buffer), &text, NULL);
+	if (r == 0 && (file_keys_parse(text, &key, 1, &bytes) == 0 || bytes < 0)) {
+		r = -ENODATA;
+	}
+	if (r == 0) {
+		*ret_bytes = (uint64_t)bytes;
+	}
+	return r;
 }
 
 int disk_line_parse(struct cursor line, struct disk_line *ret)
@@ -390,6 +406,14 @@ int proc_stat_parse(struct cursor text, struct proc_stat *ret)
 	return 0;
 }
 
+int proc_stat_read(int root_fd, const char *path, struct proc_stat *ret)
+{
+	char buffer[1024];
+	struct cursor text;
+	int r = file_read_once(root_fd, path, buffer, sizeof(buffer), &text, NULL);
+	return r < 0 ? r : proc_stat_parse(text, ret);
+}
+
 int proc_statm_parse(struct cursor text, struct proc_statm *ret)
 {
 	struct proc_statm statm;
@@ -437,6 +461,24 @@ int proc_smaps_rollup_parse(struct cursor text, struct proc_smaps_rollup *ret)
 	return 0;
 }
 
+unsigned procfs_list_count(struct cursor list)
+{
+	uint64_t count = 0, first, last;
+	while (cursor_u64(&list, &first)) {
+		last = first;
+		if (cursor_literal(&list, "-") && !cursor_u64(&list, &last)) {
+			return 0;
+		}
+		if (last < first || last > INT_MAX || (count += last - first + 1) > INT_MAX) {
+			return 0;
+		}
+		if (!cursor_literal(&list, ",")) {
+			break;
+		}
+	}
+	return (unsigned)count;
+}
+
 static uint64_t parse_mask(struct cursor value)
 {
 	uint64_t mask = 0;
@@ -470,6 +512,7 @@ int proc_status_parse(struct cursor text, struct proc_status *ret)
 	enum {
 		UID,
 		NSPID,
+		PEAK,
 		HWM,
 		RSS,
 		ANON,
@@ -483,9 +526,9 @@ int proc_status_parse(struct cursor text, struct proc_status *ret)
 		INVOLUNTARY,
 		PROCFS_N
 	};
-	static const char *const keys[PROCFS_N] = {"Uid", "NSpid", "VmHWM", "VmRSS", "RssAnon",
-		"RssFile", "RssShmem", "VmSwap", "Threads", "SigIgn", "Cpus_allowed_list",
-		"voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"};
+	static const char *const keys[PROCFS_N] = {"Uid", "NSpid", "VmPeak", "VmHWM", "VmRSS",
+		"RssAnon", "RssFile", "RssShmem", "VmSwap", "Threads", "SigIgn",
+		"Cpus_allowed_list", "voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"};
 	struct cursor line[PROCFS_N] = {0};
 	struct cursor key, value;
 	// The lines are in the order of the table, although some may be missing.
@@ -508,6 +551,7 @@ int proc_status_parse(struct cursor text, struct proc_status *ret)
 	*ret = (struct proc_status){
 		.uid = v[UID],
 		.pid_in_namespace = last_number(line[NSPID]),
+		.peak_virtual_bytes = v[PEAK],
 		.peak_resident_bytes = v[HWM],
 		.resident_bytes = v[RSS],
 		.anonymous_bytes = v[ANON],
@@ -518,9 +562,17 @@ int proc_status_parse(struct cursor text, struct proc_status *ret)
 		.voluntary_switches = v[VOLUNTARY],
 		.involuntary_switches = v[INVOLUNTARY],
 		.ignored_signals = parse_mask(line[SIGIGN]),
-		.cpus_allowed = line[CPUS].at ? machine_list_count(line[CPUS]) : 0,
+		.cpus_allowed = line[CPUS].at ? procfs_list_count(line[CPUS]) : 0,
 	};
 	return 0;
+}
+
+int proc_status_read(int root_fd, const char *path, struct proc_status *ret)
+{
+	char buffer[8192]; // two lines of masks grow with the machine's CPUs and nodes
+	struct cursor text;
+	int r = file_read_once(root_fd, path, buffer, sizeof(buffer), &text, NULL);
+	return r < 0 ? r : proc_status_parse(text, ret);
 }
 
 // "0.66": two digits after the point.

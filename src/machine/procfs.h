@@ -41,6 +41,9 @@ struct proc_stat {
 	int64_t exit_code; // of a zombie, as waitpid gives it; 0 also if it is not readable
 };
 int proc_stat_parse(struct cursor text, struct proc_stat *ret);
+// Opens, reads and parses a file of this format: "proc/7/stat" under root_fd, or an absolute path.
+// Returns -errno if it cannot be read.
+int proc_stat_read(int root_fd, const char *path, struct proc_stat *ret);
 
 // /proc/PID/statm, in pages
 struct proc_statm {
@@ -74,7 +77,9 @@ int proc_schedstat_parse(struct cursor text, struct proc_schedstat *ret);
 struct proc_status {
 	int64_t uid; // real
 	int64_t pid_in_namespace; // the pid that the process itself sees
-	int64_t peak_resident_bytes; // VmHWM; absent for kernel threads and zombies
+	int64_t peak_virtual_bytes; // VmPeak; this and all below absent for kernel threads and
+	                            // zombies
+	int64_t peak_resident_bytes; // VmHWM
 	int64_t resident_bytes;
 	int64_t anonymous_bytes;
 	int64_t file_bytes;
@@ -87,6 +92,7 @@ struct proc_status {
 	unsigned cpus_allowed; // to the leader thread, by affinity and cpuset; 0: not said
 };
 int proc_status_parse(struct cursor text, struct proc_status *ret);
+int proc_status_read(int root_fd, const char *path, struct proc_status *ret); // as proc_stat_read
 
 // /proc/PID/smaps_rollup
 struct proc_smaps_rollup {
@@ -111,6 +117,9 @@ struct proc_loadavg {
 	                // starts
 };
 int proc_loadavg_parse(struct cursor text, struct proc_loadavg *ret);
+
+// Counts the numbers in a list such as "0-3,8,10-11". Returns 0 if it is not a list.
+unsigned procfs_list_count(struct cursor list);
 
 // Maps --------------------------------------------------------------------------------------------
 //
@@ -173,6 +182,10 @@ struct system_stat {
 };
 // Returns 0 or -EBADMSG; *ret is then unchanged. The same for all functions below.
 int system_stat_parse(struct cursor text, struct system_stat *ret);
+
+// Reads one line of /proc/meminfo, in bytes: "MemTotal", "MemAvailable", "SwapFree". root_fd
+// AT_FDCWD: of this machine. Returns -ENODATA if this kernel does not have the line, else -errno.
+int procfs_meminfo(int root_fd, const char *key, uint64_t *ret_bytes);
 
 // One line of /proc/diskstats
 struct disk_line {

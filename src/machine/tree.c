@@ -32,7 +32,14 @@
 #include "machine/file.h"
 #include "machine/procfs.h"
 
+// Pid list ----------------------------------------------------------------------------------------
+//
 // Lists of pids from the kernel, and a set of pids already examined.
+
+#define PID_LIMIT ((pid_t)1 << 22) // PID_MAX_LIMIT of 64-bit kernels
+#define WORD_BITS 64
+#define CGROUPS_MAX 256 // below the job's cgroup
+#define CGROUPS_DEPTH 8
 
 struct pid_list {
 	pid_t *pids;
@@ -44,114 +51,6 @@ struct pid_list {
 struct pid_set {
 	uint64_t *words; // NULL while empty
 };
-
-// Processes by pid: open addressing, at most half full.
-
-struct process;
-
-struct pid_table {
-	struct process **slots; // NULL: free
-	size_t n_slots; // 0, or a power of two
-	size_t n;
-};
-
-static int pid_table_reserve(struct pid_table *table);
-static void pid_table_insert(struct pid_table *table, struct process *p);
-static void pid_table_remove(struct pid_table *table, const struct process *p);
-static struct process *pid_table_find(const struct pid_table *table, pid_t pid); // NULL: not found
-static void pid_table_done(struct pid_table *table);
-
-// Identity ----------------------------------------------------------------------------------------
-//
-// Pids in namespaces and the processes that have them.
-
-// The start of a process is known to one kernel tick, and on another clock.
-#define START_SLACK_NS (20 * NS_PER_MS)
-
-static uint64_t namespace_of(int directory_fd, const char *path)
-{
-	struct stat status;
-	return fstatat(directory_fd, path, &status, 0) == 0 ? status.st_ino : 0;
-}
-
-uint64_t identity_own_namespace(int root_fd)
-{
-	return namespace_of(root_fd, "proc/self/ns/pid");
-}
-
-// Reads inner_pid and pid_namespace of identity->pid as far as possible. Anyone may read the pid;
-// the namespace is not readable if the process has more privileges than its user. own_namespace:
-// that of /proc.
-static void identity_read(int proc_fd, uint64_t own_namespace, struct identity *identity)
-{
-	char path[32], buffer[4096];
-	struct cursor text;
-	struct proc_status status;
-	snprintf(path, sizeof(path), "%d/ns/pid", (int)identity->pid);
-	identity->pid_namespace = namespace_of(proc_fd, path);
-	if (identity->pid_namespace != 0 && identity->pid_namespace == own_namespace) {
-		identity->inner_pid = identity->pid;
-		return;
-	}
-	snprintf(path, sizeof(path), "%d/status", (int)identity->pid);
-	if (file_read_once(proc_fd, path, buffer, sizeof(buffer), &text, NULL) == 0 &&
-		proc_status_parse(text, &status) == 0 && status.pid_in_namespace > 0 &&
-		status.pid_in_namespace <= INT32_MAX) {
-		identity->inner_pid = (pid_t)status.pid_in_namespace;
-	}
-	// A process with the same pid in both namespaces is in ours, even if its namespace is
-	// unreadable.
-	if (identity->pid_namespace == 0 && identity->inner_pid == identity->pid) {
-		identity->pid_namespace = own_namespace;
-	}
-}
-
-void identities_left_add(struct identities_left *left, const struct identity *identity)
-{
-	left->items[left->n++ % IDENTITIES_LEFT] = *identity;
-}
-
-void identity_consider(struct identity_search *search, const struct identity *identity)
-{
-	const struct identity_claim *claim = &search->claim;
-	uint64_t theirs = identity->pid_namespace;
-	bool known = claim->pid_namespace != 0 && theirs != 0;
-	if (identity->inner_pid <= 0 || (uint32_t)identity->inner_pid != claim->inner_pid ||
-		identity->first_ns > claim->at_ns + START_SLACK_NS ||
-		(known && theirs != claim->pid_namespace)) {
-		return;
-	}
-	// Of several processes that had the pid in turn, it is the last one before the claim.
-	if (known && (!search->sure || identity->first_ns > search->best.first_ns)) {
-		search->sure = true;
-		search->best = *identity;
-	} else if (!known && !search->sure) {
-		search->best = *identity;
-	}
-	search->likely += !known;
-}
-
-void identity_consider_left(struct identity_search *search, const struct identities_left *left)
-{
-	size_t n = left->n < IDENTITIES_LEFT ? left->n : IDENTITIES_LEFT;
-	for (size_t i = 0; i < n; i++) {
-		identity_consider(search, &left->items[i]);
-	}
-}
-
-unsigned identity_count(const struct identity_search *search)
-{
-	return search->sure ? 1 : search->likely;
-}
-
-// Pid list ----------------------------------------------------------------------------------------
-//
-// Pids, listed and remembered.
-
-#define PID_LIMIT ((pid_t)1 << 22) // PID_MAX_LIMIT of 64-bit kernels
-#define WORD_BITS 64
-#define CGROUPS_MAX 256 // below the job's cgroup
-#define CGROUPS_DEPTH 8
 
 static bool list_add(struct pid_list *list, uint64_t pid)
 {
@@ -286,6 +185,182 @@ static void pid_set_clear(struct pid_set *set)
 {
 	free(set->words);
 	set->words = NULL;
+}
+
+// Pid table ---------------------------------------------------------------------------------------
+//
+// Processes by pid: open addressing, at most half full.
+
+#define SLOTS_FIRST 256u
+
+struct pid_table {
+	struct process **slots; // NULL: free
+	size_t n_slots; // 0, or a power of two
+	size_t n;
+};
+
+static size_t next_slot(const struct pid_table *table, size_t slot)
+{
+	return (slot + 1) & (table->n_slots - 1);
+}
+
+static size_t first_slot(const struct pid_table *table, pid_t pid)
+{
+	return ((uint32_t)pid * 2654435761u) & (table->n_slots - 1);
+}
+
+// Returns NULL if there is none.
+static struct process *pid_table_find(const struct pid_table *table, pid_t pid)
+{
+	if (table->n_slots == 0) {
+		return NULL;
+	}
+	size_t slot = first_slot(table, pid);
+	while (table->slots[slot] && table->slots[slot]->pid != pid) {
+		slot = next_slot(table, slot);
+	}
+	return table->slots[slot];
+}
+
+static void place(struct pid_table *table, struct process *p)
+{
+	size_t slot = first_slot(table, p->pid);
+	while (table->slots[slot]) {
+		slot = next_slot(table, slot);
+	}
+	table->slots[slot] = p;
+}
+
+// Call after pid_table_reserve. The pid must not be in the table.
+static void pid_table_insert(struct pid_table *table, struct process *p)
+{
+	place(table, p);
+	table->n++;
+}
+
+// p must be in the table.
+static void pid_table_remove(struct pid_table *table, const struct process *p)
+{
+	size_t slot = first_slot(table, p->pid);
+	while (table->slots[slot] != p) {
+		slot = next_slot(table, slot);
+	}
+	table->slots[slot] = NULL;
+	table->n--;
+	// Later entries are reinserted, so that no search stops at the hole.
+	for (slot = next_slot(table, slot); table->slots[slot]; slot = next_slot(table, slot)) {
+		struct process *behind = table->slots[slot];
+		table->slots[slot] = NULL;
+		place(table, behind);
+	}
+}
+
+// Reserves a slot for one more. Returns 0 or -ENOMEM; nothing has then changed.
+static int pid_table_reserve(struct pid_table *table)
+{
+	if ((table->n + 1) * 2 <= table->n_slots) {
+		return 0;
+	}
+	struct pid_table grown = {.n_slots = table->n_slots ? table->n_slots * 2 : SLOTS_FIRST};
+	grown.slots = calloc(grown.n_slots, sizeof(struct process *));
+	if (!grown.slots) {
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < table->n_slots; i++) {
+		if (table->slots[i]) {
+			pid_table_insert(&grown, table->slots[i]);
+		}
+	}
+	free(table->slots);
+	*table = grown;
+	return 0;
+}
+
+static void pid_table_done(struct pid_table *table)
+{
+	free(table->slots);
+	*table = (struct pid_table){0};
+}
+
+// Identity ----------------------------------------------------------------------------------------
+//
+// Pids in namespaces and the processes that have them.
+
+// The start of a process is known to one kernel tick, and on another clock.
+#define START_SLACK_NS (20 * NS_PER_MS)
+
+static uint64_t namespace_of(int directory_fd, const char *path)
+{
+	struct stat status;
+	return fstatat(directory_fd, path, &status, 0) == 0 ? status.st_ino : 0;
+}
+
+uint64_t identity_own_namespace(int root_fd)
+{
+	return namespace_of(root_fd, "proc/self/ns/pid");
+}
+
+// Reads inner_pid and pid_namespace of identity->pid as far as possible. Anyone may read the pid;
+// the namespace is not readable if the process has more privileges than its user. own_namespace:
+// that of /proc.
+static void identity_read(int proc_fd, uint64_t own_namespace, struct identity *identity)
+{
+	char path[32];
+	struct proc_status status;
+	snprintf(path, sizeof(path), "%d/ns/pid", (int)identity->pid);
+	identity->pid_namespace = namespace_of(proc_fd, path);
+	if (identity->pid_namespace != 0 && identity->pid_namespace == own_namespace) {
+		identity->inner_pid = identity->pid;
+		return;
+	}
+	snprintf(path, sizeof(path), "%d/status", (int)identity->pid);
+	if (proc_status_read(proc_fd, path, &status) == 0 && status.pid_in_namespace > 0 &&
+		status.pid_in_namespace <= INT32_MAX) {
+		identity->inner_pid = (pid_t)status.pid_in_namespace;
+	}
+	// A process with the same pid in both namespaces is in ours, even if its namespace is
+	// unreadable.
+	if (identity->pid_namespace == 0 && identity->inner_pid == identity->pid) {
+		identity->pid_namespace = own_namespace;
+	}
+}
+
+void identities_left_add(struct identities_left *left, const struct identity *identity)
+{
+	left->items[left->n++ % IDENTITIES_LEFT] = *identity;
+}
+
+void identity_consider(struct identity_search *search, const struct identity *identity)
+{
+	const struct identity_claim *claim = &search->claim;
+	uint64_t theirs = identity->pid_namespace;
+	bool known = claim->pid_namespace != 0 && theirs != 0;
+	if (identity->inner_pid <= 0 || (uint32_t)identity->inner_pid != claim->inner_pid ||
+		identity->first_ns > claim->at_ns + START_SLACK_NS ||
+		(known && theirs != claim->pid_namespace)) {
+		return;
+	}
+	// Of several processes that had the pid in turn, it is the last one before the claim.
+	if (known && (!search->sure || identity->first_ns > search->best.first_ns)) {
+		search->sure = true;
+		search->best = *identity;
+	} else if (!known && !search->sure) {
+		search->best = *identity;
+	}
+	search->likely += !known;
+}
+
+void identity_consider_left(struct identity_search *search, const struct identities_left *left)
+{
+	size_t n = left->n < IDENTITIES_LEFT ? left->n : IDENTITIES_LEFT;
+	for (size_t i = 0; i < n; i++) {
+		identity_consider(search, &left->items[i]);
+	}
+}
+
+unsigned identity_count(const struct identity_search *search)
+{
+	return search->sure ? 1 : search->likely;
 }
 
 // Tree --------------------------------------------------------------------------------------------
@@ -466,14 +541,12 @@ static int read_stat(struct tree *tree, const struct process *p, struct proc_sta
 {
 	char path[64], buffer[1024];
 	struct cursor text;
-	int r;
 	if (p->stat_fd >= 0) {
-		r = file_pread(p->stat_fd, buffer, sizeof(buffer), &text);
-	} else {
-		snprintf(path, sizeof(path), "%d/stat", (int)p->pid);
-		r = file_read_once(tree->proc_fd, path, buffer, sizeof(buffer), &text, NULL);
+		int r = file_pread(p->stat_fd, buffer, sizeof(buffer), &text);
+		return r < 0 ? r : proc_stat_parse(text, ret);
 	}
-	return r < 0 ? r : proc_stat_parse(text, ret);
+	snprintf(path, sizeof(path), "%d/stat", (int)p->pid);
+	return proc_stat_read(tree->proc_fd, path, ret);
 }
 
 // The start of a process on CLOCK_MONOTONIC. start_ticks counts from boot, including suspend.
@@ -878,92 +951,4 @@ unsigned tree_identify(struct tree *tree, const struct identity_claim *claim, st
 		*ret = search.best;
 	}
 	return n;
-}
-
-// Pid table ---------------------------------------------------------------------------------------
-//
-// Processes by pid.
-
-#define SLOTS_FIRST 256u
-
-static size_t next_slot(const struct pid_table *table, size_t slot)
-{
-	return (slot + 1) & (table->n_slots - 1);
-}
-
-static size_t first_slot(const struct pid_table *table, pid_t pid)
-{
-	return ((uint32_t)pid * 2654435761u) & (table->n_slots - 1);
-}
-
-static struct process *pid_table_find(const struct pid_table *table, pid_t pid)
-{
-	if (table->n_slots == 0) {
-		return NULL;
-	}
-	size_t slot = first_slot(table, pid);
-	while (table->slots[slot] && table->slots[slot]->pid != pid) {
-		slot = next_slot(table, slot);
-	}
-	return table->slots[slot];
-}
-
-static void place(struct pid_table *table, struct process *p)
-{
-	size_t slot = first_slot(table, p->pid);
-	while (table->slots[slot]) {
-		slot = next_slot(table, slot);
-	}
-	table->slots[slot] = p;
-}
-
-// Call after pid_table_reserve. The pid must not be in the table.
-static void pid_table_insert(struct pid_table *table, struct process *p)
-{
-	place(table, p);
-	table->n++;
-}
-
-// p must be in the table.
-static void pid_table_remove(struct pid_table *table, const struct process *p)
-{
-	size_t slot = first_slot(table, p->pid);
-	while (table->slots[slot] != p) {
-		slot = next_slot(table, slot);
-	}
-	table->slots[slot] = NULL;
-	table->n--;
-	// Later entries are reinserted, so that no search stops at the hole.
-	for (slot = next_slot(table, slot); table->slots[slot]; slot = next_slot(table, slot)) {
-		struct process *behind = table->slots[slot];
-		table->slots[slot] = NULL;
-		place(table, behind);
-	}
-}
-
-// Reserves a slot for one more. Returns 0 or -ENOMEM; nothing has then changed.
-static int pid_table_reserve(struct pid_table *table)
-{
-	if ((table->n + 1) * 2 <= table->n_slots) {
-		return 0;
-	}
-	struct pid_table grown = {.n_slots = table->n_slots ? table->n_slots * 2 : SLOTS_FIRST};
-	grown.slots = calloc(grown.n_slots, sizeof(struct process *));
-	if (!grown.slots) {
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < table->n_slots; i++) {
-		if (table->slots[i]) {
-			pid_table_insert(&grown, table->slots[i]);
-		}
-	}
-	free(table->slots);
-	*table = grown;
-	return 0;
-}
-
-static void pid_table_done(struct pid_table *table)
-{
-	free(table->slots);
-	*table = (struct pid_table){0};
 }

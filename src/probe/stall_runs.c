@@ -6,6 +6,7 @@
 #include "probe/stall_runs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <inttypes.h>
 #include <math.h>
@@ -20,6 +21,7 @@
 #include "base/parse.h"
 #include "base/installation.h"
 #include "base/text.h"
+#include "machine/procfs.h"
 
 // A run that fetched at most this share of its reads from storage was warm.
 #define WARM_FETCHED_MAX 0.02
@@ -106,16 +108,10 @@ static bool goes_on(void *context)
 // Memory available for new pages, in bytes.
 static uint64_t memory_room(void)
 {
-	_cleanup_fclose_ FILE *file = fopen("/proc/meminfo", "re");
-	char line[128];
-	while (file && fgets(line, sizeof(line), file)) {
-		struct cursor at = cursor_of(line, strlen(line));
-		uint64_t kib;
-		if (cursor_literal(&at, "MemAvailable:") && cursor_u64(&at, &kib)) {
-			return (uint64_t)(ROOM * (double)kib) * 1024;
-		}
-	}
-	return UINT64_MAX; // not known: leave it to the kernel
+	uint64_t bytes;
+	return procfs_meminfo(AT_FDCWD, "MemAvailable", &bytes) == 0
+	               ? (uint64_t)(ROOM * (double)bytes)
+	               : UINT64_MAX; // not known: leave it to the kernel
 }
 
 // One run -----------------------------------------------------------------------------------------

@@ -52,10 +52,6 @@
 #include "record/own_cost.h"
 #include "runfile/writer.h"
 
-// The keys of table `run` and the labels known before the job runs.
-
-struct writer;
-
 static int describe_run(struct writer *w, const struct recorder_config *config);
 static void describe_job_times(
 	struct writer *w, uint64_t run_ns, uint64_t start_ns, uint64_t end_ns);
@@ -165,13 +161,10 @@ static void put_number(struct recorder *r, const char *key, uint64_t value)
 // Identifies the recorder, so that a reader can tell a live run from one that was cut off.
 static void put_identity(struct recorder *r)
 {
-	char buffer[1024];
-	struct cursor text;
+	char buffer[64];
 	struct proc_stat stat;
 	put_number(r, "recorder_pid", (uint64_t)getpid());
-	if (file_read_once(r->root_fd, "proc/self/stat", buffer, sizeof(buffer), &text, NULL) ==
-			0 &&
-		proc_stat_parse(text, &stat) == 0) {
+	if (proc_stat_read(r->root_fd, "proc/self/stat", &stat) == 0) {
 		put_number(r, "recorder_start_ticks", stat.start_ticks);
 	}
 	// The pid is meaningless to a reader in another namespace: a container or its host.
@@ -673,7 +666,7 @@ int recorder_run(const struct recorder_config *config)
 
 // Describe ----------------------------------------------------------------------------------------
 //
-// The description of a run.
+// The description of a run: the keys of table `run` and the labels known before the job runs.
 
 enum { ARG_BYTES = 128 * 1024 };
 
@@ -752,16 +745,13 @@ static void put_command(struct description *d, char *const *command)
 static void put_machine(struct description *d)
 {
 	char boot[64];
-	struct cursor id, line;
 	struct utsname names;
 	if (uname(&names) == 0) {
 		put(d, "hostname", names.nodename);
 		put_format(d, "kernel", "%s %s %s", names.sysname, names.release, names.machine);
 	}
-	if (file_read_once(d->root, "proc/sys/kernel/random/boot_id", boot, sizeof(boot), &id,
-		    NULL) == 0 &&
-		cursor_line(&id, &line)) {
-		put_format(d, "boot_id", "%.*s", (int)(line.end - line.at), line.at);
+	if (file_read_line(d->root, "proc/sys/kernel/random/boot_id", boot, sizeof(boot))) {
+		put(d, "boot_id", boot);
 	}
 }
 

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/text.h"
+#include "machine/file.h"
 #include "machine/process.h"
 #include "runfile/database.h"
 #include "runfile/metric.h"
@@ -640,18 +641,6 @@ static int salvage_database(const char *path, sqlite3 **ret, uint64_t *ret_rows,
 #define RECENT_S 30
 
 // Reads a short file of /proc as one line. Returns false if it cannot be read.
-static bool read_line(const char *path, char *line, size_t size)
-{
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, line, size - 1);
-	if (n < 0) {
-		return false;
-	}
-	line[n] = '\0';
-	line[strcspn(line, "\n")] = '\0';
-	return true;
-}
-
 static bool was_written_recently(const char *path)
 {
 	static const char *const suffixes[] = {"", "-wal", "-journal"};
@@ -682,7 +671,8 @@ static enum process_answer find_recorder(const struct pairs *run)
 	char our_boot_id[64], our_hostname[256] = "";
 	gethostname(our_hostname, sizeof(our_hostname) - 1);
 	if (boot_id && hostname && strcmp(hostname, our_hostname) == 0 &&
-		read_line("/proc/sys/kernel/random/boot_id", our_boot_id, sizeof(our_boot_id)) &&
+		file_read_line(AT_FDCWD, "/proc/sys/kernel/random/boot_id", our_boot_id,
+			sizeof(our_boot_id)) &&
 		strcmp(boot_id, our_boot_id) != 0) {
 		return PROCESS_NO; // on this machine, before it was last booted
 	}

@@ -28,6 +28,7 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "base/trust.h"
+#include "base/whole_file.h"
 #include "runfile/amend.h"
 #include "runfile/reader.h"
 #include "runfile/still_running.h"
@@ -623,19 +624,6 @@ static int check_directory(const struct sweep *sweep, struct error *e)
 				 sweep->directory);
 }
 
-static int write_all(int fd, const char *data, size_t size)
-{
-	while (size > 0) {
-		ssize_t n = write(fd, data, size);
-		if (n < 0) {
-			return -errno;
-		}
-		data += n;
-		size -= (size_t)n;
-	}
-	return 0;
-}
-
 // The two lines of the lock: "1234 host" (pid first, so that it can be read even if the name has
 // blanks), and the sweep's number.
 struct holder {
@@ -801,7 +789,7 @@ static int copy_plan(const struct sweep *sweep, const char *from, const char *to
 	}
 	unlinkat(sweep->folder, part, 0);
 	_cleanup_close_ int out = sweep_create_file(sweep, part);
-	result = out < 0 ? out : write_all(out, kept.data, kept.length);
+	result = out < 0 ? out : whole_file_write_to(out, kept.data, kept.length);
 	result = result == 0 && fsync(out) < 0 ? -errno : result;
 	if (result == 0 && renameat(sweep->folder, part, sweep->folder, to) < 0) {
 		result = -errno;

@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 		}
 	}
-	(void)machine_list_count(text);
+	(void)procfs_list_count(text);
 	(void)cgroupfs_list_has(text, "memory");
 	const char *nul = size ? memchr(text.at, '\0', size) : NULL;
 	if (nul) {

@@ -113,11 +113,11 @@ static void test_pressure(void **state)
 static void test_lists_of_cpus(void **state)
 {
 	(void)state;
-	assert_int_equal(machine_list_count(view("0-3,8,10-11\n")), 7);
-	assert_int_equal(machine_list_count(view("5")), 1);
-	assert_int_equal(machine_list_count(view("")), 0);
-	assert_int_equal(machine_list_count(view("3-1")), 0);
-	assert_int_equal(machine_list_count(view("0-99999999999")), 0);
+	assert_int_equal(procfs_list_count(view("0-3,8,10-11\n")), 7);
+	assert_int_equal(procfs_list_count(view("5")), 1);
+	assert_int_equal(procfs_list_count(view("")), 0);
+	assert_int_equal(procfs_list_count(view("3-1")), 0);
+	assert_int_equal(procfs_list_count(view("0-99999999999")), 0);
 }
 
 static void test_io_of_a_cgroup(void **state)

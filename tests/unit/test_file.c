@@ -78,12 +78,38 @@ static void test_errors_name_the_file(void **state)
 	close(root);
 }
 
+static void test_the_first_line(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *content, *line;
+	} cases[] = {
+		{"  Model 3  \nnext\n", "Model 3"},
+		{"ends here", "ends here"},
+		{"longer than the space for it\n", "longer than the"},
+		{"\nsecond\n", ""},
+		{"", "unchanged"},
+	};
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		char path[] = "/tmp/strain-file-XXXXXX", line[16] = "unchanged";
+		_cleanup_close_ int fd = mkstemp(path);
+		size_t length = strlen(cases[i].content);
+		assert_int_equal(write(fd, cases[i].content, length), length);
+		assert_int_equal(file_read_line(AT_FDCWD, path, line, sizeof(line)), i < 3);
+		assert_string_equal(line, cases[i].line);
+		unlink(path);
+	}
+	char line[16];
+	assert_false(file_read_line(AT_FDCWD, "/no/such/file", line, sizeof(line)));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_files_of_every_length_are_read_whole),
 		cmocka_unit_test(test_a_kernel_file_is_read_to_its_last_line),
 		cmocka_unit_test(test_errors_name_the_file),
+		cmocka_unit_test(test_the_first_line),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

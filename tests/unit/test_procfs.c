@@ -142,7 +142,8 @@ static void test_status(void **state)
 	assert_int_equal(
 		proc_status_parse(
 			view("Name:\ta\\nThreads:\t7\nUmask:\t0022\nUid:\t1000\t1001\t1001\t1001\n"
-			     "NSpid:\t9888\t12\nVmHWM:\t    1736 kB\nVmRSS:\t    1500 kB\n"
+			     "NSpid:\t9888\t12\nVmPeak:\t  9000 kB\nVmHWM:\t    1736 kB\nVmRSS:\t  "
+	                     "  1500 kB\n"
 			     "VmSwap:\t       0 kB\nThreads:\t3\nSigIgn:\t0000000000010000\n"
 			     "Cpus_allowed:\t13\nCpus_allowed_list:\t0-1,4\n"
 			     "voluntary_ctxt_switches:\t4\nnonvoluntary_ctxt_switches:\t5\n"),
@@ -150,6 +151,7 @@ static void test_status(void **state)
 		0);
 	assert_int_equal(status.uid, 1000);
 	assert_int_equal(status.pid_in_namespace, 12);
+	assert_int_equal(status.peak_virtual_bytes, 9000 * 1024);
 	assert_int_equal(status.peak_resident_bytes, 1736 * 1024);
 	assert_int_equal(status.swap_bytes, 0);
 	assert_true(status.anonymous_bytes == KEYED_ABSENT); // before Linux 4.5
@@ -199,23 +201,36 @@ static void test_loadavg(void **state)
 static void test_this_process(void **state)
 {
 	(void)state;
-	char buffer[4096];
-	struct cursor text;
 	struct proc_stat stat;
-	assert_int_equal(
-		file_read_once(AT_FDCWD, "/proc/self/stat", buffer, sizeof(buffer), &text, NULL),
-		0);
-	assert_int_equal(proc_stat_parse(text, &stat), 0);
+	assert_int_equal(proc_stat_read(AT_FDCWD, "/proc/self/stat", &stat), 0);
 	assert_int_equal(stat.parent, getppid());
 	assert_string_equal(stat.name, "test_procfs");
 	struct proc_status status;
-	assert_int_equal(
-		file_read_once(AT_FDCWD, "/proc/self/status", buffer, sizeof(buffer), &text, NULL),
-		0);
-	assert_int_equal(proc_status_parse(text, &status), 0);
+	assert_int_equal(proc_status_read(AT_FDCWD, "/proc/self/status", &status), 0);
 	assert_int_equal(status.uid, getuid());
 	assert_int_equal(status.pid_in_namespace, getpid());
 	assert_true(status.peak_resident_bytes > 0);
+	assert_true(status.peak_virtual_bytes > status.peak_resident_bytes);
+	assert_int_equal(proc_stat_read(AT_FDCWD, "/proc/0/stat", &stat), -ENOENT);
+	assert_int_equal(proc_status_read(AT_FDCWD, "/proc/self/statm", &status), -EBADMSG);
+}
+
+// MemTotal is the first line of meminfo.
+static void test_memory_of_this_machine(void **state)
+{
+	(void)state;
+	_cleanup_close_ int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int empty = open("/proc/self/task", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	uint64_t total = 0, same = 1, available = 0, none = 7;
+	assert_int_equal(procfs_meminfo(AT_FDCWD, "MemTotal", &total), 0);
+	assert_int_equal(procfs_meminfo(root, "MemTotal", &same), 0);
+	assert_int_equal(total, same);
+	assert_int_equal(total % 1024, 0);
+	assert_int_equal(procfs_meminfo(AT_FDCWD, "MemAvailable", &available), 0);
+	assert_true(available > 0 && available < total);
+	assert_int_equal(procfs_meminfo(AT_FDCWD, "MemTotals", &none), -ENODATA);
+	assert_int_equal(procfs_meminfo(empty, "MemTotal", &none), -ENOENT);
+	assert_int_equal(none, 7);
 }
 
 int main(void)
@@ -231,6 +246,7 @@ int main(void)
 		cmocka_unit_test(test_smaps_rollup),
 		cmocka_unit_test(test_loadavg),
 		cmocka_unit_test(test_this_process),
+		cmocka_unit_test(test_memory_of_this_machine),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

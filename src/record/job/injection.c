@@ -23,6 +23,7 @@
 #include "base/installation.h"
 #include "base/text.h"
 #include "base/trust.h"
+#include "base/whole_file.h"
 
 enum { PART_BYTES_MAX = 4 << 20 }; // per file
 
@@ -65,14 +66,7 @@ static int write_file(int folder, const char *name, const struct text *bytes)
 	if (fd < 0) {
 		return -errno;
 	}
-	for (size_t at = 0; at < bytes->length;) {
-		ssize_t n = write(fd, bytes->data + at, bytes->length - at);
-		if (n <= 0) {
-			return n < 0 ? -errno : -EIO;
-		}
-		at += (size_t)n;
-	}
-	return 0;
+	return whole_file_write_to(fd, bytes->data, bytes->length);
 }
 
 static bool belongs(const struct part *part, const char *name)

@@ -33,6 +33,7 @@
 #include "machine/cgroupfs.h"
 #include "machine/file.h"
 #include "machine/nvml.h"
+#include "machine/procfs.h"
 #include "runfile/database.h"
 
 // Disk --------------------------------------------------------------------------------------------
@@ -867,22 +868,13 @@ static int set_cpus(const struct limits_wanted *w, const struct limits_place *pl
 
 // ---- memory
 
-static bool read_meminfo(int root_fd, const char *key, int64_t *ret_bytes)
-{
-	char buffer[4096];
-	struct cursor text;
-	return file_read_once(root_fd, "proc/meminfo", buffer, sizeof(buffer), &text, NULL) == 0 &&
-	       file_keys_parse(text, &key, 1, ret_bytes) == 1;
-}
-
 // The smaller of the machine's memory and the limits of the cgroups above.
 static uint64_t memory_available(const struct limits_place *place, char **ret_directory)
 {
 	struct cgroup_places places = {0};
-	int64_t total;
-	uint64_t limit, most = UINT64_MAX;
-	if (read_meminfo(place->root_fd, "MemTotal", &total) && total > 0) {
-		most = (uint64_t)total;
+	uint64_t total, limit, most = UINT64_MAX;
+	if (procfs_meminfo(place->root_fd, "MemTotal", &total) == 0 && total > 0) {
+		most = total;
 	}
 	if (cgroup_places_find(place->root_fd, "self", &places, NULL) == 0) {
 		_cleanup_free_ char *directory = NULL;
@@ -935,8 +927,8 @@ static int check_written(
 
 static bool has_swap(int root_fd)
 {
-	int64_t total;
-	return read_meminfo(root_fd, "SwapTotal", &total) && total > 0;
+	uint64_t total;
+	return procfs_meminfo(root_fd, "SwapTotal", &total) == 0 && total > 0;
 }
 
 static int write_memory(

@@ -35,6 +35,7 @@
 #include "machine/cgroup.h"
 #include "machine/exit_status.h"
 #include "machine/overlay.h"
+#include "machine/procfs.h"
 #include "record/job/injection.h"
 #include "record/job/name.h"
 #include "record/launch/child.h"
@@ -871,19 +872,14 @@ static void start_finisher(struct launcher *l)
 
 static pid_t read_parent(int proc, const char *pid, char *name, size_t size)
 {
-	char path[32], stat[512];
+	char path[32];
+	struct proc_stat stat;
 	snprintf(path, sizeof(path), "%.16s/stat", pid);
-	_cleanup_close_ int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
-	ssize_t length = fd < 0 ? -1 : read(fd, stat, sizeof(stat) - 1);
-	stat[length > 0 ? length : 0] = '\0';
-	char *open = strchr(stat, '('), *close = strrchr(stat, ')');
-	int64_t parent;
-	if (!open || !close || close < open || strlen(close) < 4 || close[2] == 'Z') {
+	if (proc_stat_read(proc, path, &stat) < 0 || stat.state == 'Z') {
 		return 0;
 	}
-	struct cursor c = cursor_of(close + 3, strlen(close + 3));
-	snprintf(name, size, "%.*s", (int)(close - open - 1), open + 1);
-	return cursor_i64(&c, &parent) ? (pid_t)parent : 0;
+	snprintf(name, size, "%s", stat.name);
+	return stat.parent;
 }
 
 // Orphans became our children: each is the root of a remaining tree. Returns their number.

@@ -356,14 +356,8 @@ enum { THREADS_MAX = 4096 }; // threads of one process searched for one of them
 // Returns the tid in the thread's own namespace while it lives; -1: unknown.
 static int64_t inner_tid_of(int root_fd, const char *path)
 {
-	char buffer[4096];
-	struct cursor text;
 	struct proc_status status;
-	if (file_read_once(root_fd, path, buffer, sizeof(buffer), &text, NULL) < 0 ||
-		proc_status_parse(text, &status) < 0) {
-		return -1;
-	}
-	return status.pid_in_namespace;
+	return proc_status_read(root_fd, path, &status) < 0 ? -1 : status.pid_in_namespace;
 }
 
 static pid_t find_thread(int root_fd, pid_t pid, uint32_t inner_tid)
@@ -409,17 +403,13 @@ struct ring_writer ring_writer_of(
 
 bool ring_writer_lives(int root_fd, const struct ring_writer *writer)
 {
-	char path[64], buffer[1024];
-	struct cursor text;
+	char path[64];
+	struct proc_stat stat;
 	if (writer->pid <= 0) {
 		return true;
 	}
 	snprintf(path, sizeof(path), "proc/%d/task/%d/stat", (int)writer->pid,
 		(int)(writer->tid > 0 ? writer->tid : writer->pid));
-	int r = file_read_once(root_fd, path, buffer, sizeof(buffer), &text, NULL);
-	if (r < 0) {
-		return r != -ENOENT && r != -ESRCH;
-	}
-	struct proc_stat stat;
-	return proc_stat_parse(text, &stat) < 0 || (stat.state != 'Z' && stat.state != 'X');
+	int r = proc_stat_read(root_fd, path, &stat);
+	return r < 0 ? r != -ENOENT && r != -ESRCH : stat.state != 'Z' && stat.state != 'X';
 }

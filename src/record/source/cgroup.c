@@ -31,22 +31,8 @@
 #include "machine/procfs.h"
 #include "machine/tree.h"
 #include "record/sample/source.h"
+#include "record/source/keyed.h"
 #include "runfile/codec.h"
-
-// Number of processes that the kernel killed for lack of memory, and whether a memory limit was the
-// cause.
-
-struct sink;
-
-struct out_of_memory {
-	struct host_file kills_file;
-	struct host_file hits_file; // of the directory that sets the limit; closed: no limit
-	const char *hits_key; // in hits_file; NULL: the file has only the number
-	char *limit_directory; // under the machine's root without leading slash
-	uint64_t limit_bytes;
-	int64_t kills, hits; // last values, first values; or VALUE_MISSING
-	bool shared; // the kills are of a cgroup that others share
-};
 
 // Cpu quota ---------------------------------------------------------------------------------------
 //
@@ -100,7 +86,7 @@ void cpu_quota_done(struct cpu_quota *q)
 	free(q->directory);
 }
 
-// The cgroup of the job ---------------------------------------------------------------------------
+// Cpu quota: the cgroup of the job ----------------------------------------------------------------
 
 // Returns 0 if it has no clock of its own (tree.c).
 static uint64_t cpu_time_of(const struct process *p)
@@ -201,7 +187,7 @@ static bool find_cgroup(struct cpu_quota *q)
 	return n > 0;
 }
 
-// Its quotas --------------------------------------------------------------------------------------
+// Cpu quota: its levels ---------------------------------------------------------------------------
 
 static struct cpu_quota_counts parse_counts(struct cursor text)
 {
@@ -382,6 +368,16 @@ bool cpu_quota_read(struct cpu_quota *q, struct cpu_quota_counts *ret)
 // shares. The limit that caused them can be that of any cgroup above. That cgroup counts how often
 // it reached its limit; if this count has not changed, the machine itself had no memory left.
 
+struct out_of_memory {
+	struct host_file kills_file;
+	struct host_file hits_file; // of the directory that sets the limit; closed: no limit
+	const char *hits_key; // in hits_file; NULL: the file has only the number
+	char *limit_directory; // under the machine's root without leading slash
+	uint64_t limit_bytes;
+	int64_t kills, hits; // last values, first values; or VALUE_MISSING
+	bool shared; // the kills are of a cgroup that others share
+};
+
 static bool open_kills_in(struct host_file *f, int root_fd, const char *directory, const char *name)
 {
 	char path[PATH_MAX];
@@ -497,7 +493,7 @@ static int64_t out_of_memory_kills(
 	return kills;
 }
 
-// Cgroup ------------------------------------------------------------------------------------------
+// Metrics -----------------------------------------------------------------------------------------
 
 enum { CPU_TOTAL, CPU_TIME_USER, CPU_TIME_SYSTEM, N_CPU };
 static const struct metric cpu_metrics[N_CPU] = {
@@ -641,6 +637,59 @@ static const struct group groups[N_GROUPS] = {
 		100 * NS_PER_MS, read_pressure},
 };
 
+// Files -------------------------------------------------------------------------------------------
+
+static const struct keyed_row v2_cpu[] = {
+	{"usage_usec", KEYED_ADD, CPU_TOTAL},
+	{"user_usec", KEYED_ADD, CPU_TIME_USER},
+	{"system_usec", KEYED_ADD, CPU_TIME_SYSTEM},
+};
+static const struct keyed_row v1_cpu_total[] = {{NULL, KEYED_ADD, CPU_TOTAL}};
+static const struct keyed_row v1_cpu_modes[] = {
+	{"user", KEYED_ADD, CPU_TIME_USER},
+	{"system", KEYED_ADD, CPU_TIME_SYSTEM},
+};
+static const struct keyed_row v2_memory[] = {
+	{"anon", KEYED_ADD, MEMORY_ANONYMOUS}, {"file", KEYED_ADD, MEMORY_FILE},
+	{"kernel", KEYED_ADD, MEMORY_KERNEL}, // Linux 5.18
+	{"shmem", KEYED_ADD, MEMORY_SHMEM}, {"shmem", KEYED_SUBTRACT, MEMORY_FILE},
+	{"workingset_refault_file", KEYED_ADD, MEMORY_REFAULTS},
+	{"pgmajfault", KEYED_ADD, MEMORY_MAJOR},
+	{"workingset_refault", KEYED_ELSE, MEMORY_REFAULTS}, // before Linux 5.9
+};
+static const struct keyed_row v1_memory[] = {
+	{"total_cache", KEYED_ADD, MEMORY_FILE},
+	{"total_rss", KEYED_ADD, MEMORY_ANONYMOUS},
+	{"total_shmem", KEYED_ADD, MEMORY_SHMEM},
+	{"total_shmem", KEYED_SUBTRACT, MEMORY_FILE},
+	{"total_swap", KEYED_ADD, MEMORY_SWAP},
+	{"total_pgmajfault", KEYED_ADD, MEMORY_MAJOR},
+	{"total_workingset_refault_file", KEYED_ADD, MEMORY_REFAULTS},
+	{"total_workingset_refault", KEYED_ELSE, MEMORY_REFAULTS},
+};
+static const struct keyed_row memory_usage[] = {{NULL, KEYED_ADD, MEMORY_USAGE}};
+static const struct keyed_row memory_swap[] = {{NULL, KEYED_ADD, MEMORY_SWAP}};
+static const struct keyed_row memory_kernel[] = {{NULL, KEYED_ADD, MEMORY_KERNEL}};
+
+#define ROWS(rows) rows, ARRAY_LENGTH(rows)
+// A group is missing if its first file cannot be opened.
+static const struct cgroup_file {
+	int group;
+	int version;
+	struct keyed_file file;
+} files[] = {
+	{GROUP_CPU, 2, {"cpu.stat", ROWS(v2_cpu), KEYED_MICROSECONDS}},
+	{GROUP_CPU, 1, {"cpuacct.usage", ROWS(v1_cpu_total), KEYED_NANOSECONDS}},
+	{GROUP_CPU, 1, {"cpuacct.stat", ROWS(v1_cpu_modes), KEYED_TICKS}},
+	{GROUP_MEMORY, 2, {"memory.stat", ROWS(v2_memory), KEYED_PLAIN}},
+	{GROUP_MEMORY, 2, {"memory.current", ROWS(memory_usage), KEYED_PLAIN}},
+	{GROUP_MEMORY, 2, {"memory.swap.current", ROWS(memory_swap), KEYED_PLAIN}},
+	{GROUP_MEMORY, 1, {"memory.stat", ROWS(v1_memory), KEYED_PLAIN}},
+	{GROUP_MEMORY, 1, {"memory.usage_in_bytes", ROWS(memory_usage), KEYED_PLAIN}},
+	{GROUP_MEMORY, 1, {"memory.kmem.usage_in_bytes", ROWS(memory_kernel), KEYED_PLAIN}},
+};
+#undef ROWS
+
 // Limits that the job has not met by this time are reported as missing.
 #define SETTLED_NS (3 * NS_PER_S)
 
@@ -649,7 +698,8 @@ struct cgroup_source {
 	int64_t job;
 	int version;
 	struct cgroup_places places; // of the job
-	struct host_file cpu, cpu_modes; // v1 has the modes in a separate file
+	struct host_file files[ARRAY_LENGTH(files)]; // of this version; the others are closed
+	bool counted[N_GROUPS]; // its first file is open
 	struct cpu_quota quota;
 	struct sink *sink;
 	uint64_t first_ns; // when a process of the job first existed; 0: none so far
@@ -657,9 +707,6 @@ struct cgroup_source {
 	bool told; // missing limits were reported
 	bool limits_missing[N_LIMIT];
 	double limit_told; // CPUs in the last row
-	struct host_file memory_stat, memory_usage;
-	struct host_file memory_swap; // v2
-	struct host_file memory_kernel; // v1; v2 before Linux 5.18 lacks it
 	struct host_file io;
 	struct host_file pressures[N_PRESSURES];
 	struct stream *streams[N_GROUPS];
@@ -669,40 +716,19 @@ struct cgroup_source {
 
 // Reading -----------------------------------------------------------------------------------------
 
-static bool read_keys(struct host_file *f, const char *const *keys, size_t n, int64_t *values)
+// Reads the files of a group into values[], the rest of which is missing.
+static void read_files(struct cgroup_source *s, int group, int64_t *values)
 {
-	struct cursor text;
-	if (f->fd >= 0 && host_file_read(f, &text) == 0) {
-		return file_keys_parse(text, keys, n, values) > 0;
-	}
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < groups[group].n_metrics; i++) {
 		values[i] = VALUE_MISSING;
 	}
-	return false;
-}
-
-static int64_t read_number(struct host_file *f)
-{
-	struct cursor text;
-	int64_t number;
-	return f->fd >= 0 && host_file_read(f, &text) == 0 && cursor_i64(&text, &number)
-	               ? number
-	               : VALUE_MISSING;
-}
-
-static int64_t divided(int64_t value, int64_t divisor)
-{
-	return value == VALUE_MISSING ? VALUE_MISSING : value / divisor;
-}
-
-static int64_t or_else(int64_t value, int64_t other)
-{
-	return value == VALUE_MISSING ? other : value;
-}
-
-static int64_t difference(int64_t a, int64_t b)
-{
-	return a == VALUE_MISSING || b == VALUE_MISSING ? VALUE_MISSING : a > b ? a - b : 0;
+	for (size_t i = 0; i < ARRAY_LENGTH(files); i++) {
+		struct cursor text;
+		if (files[i].group == group && s->files[i].fd >= 0 &&
+			host_file_read(&s->files[i], &text) == 0) {
+			keyed_values(&files[i].file, text, groups[group].metrics, values);
+		}
+	}
 }
 
 // Writes the row. Values that the first row lacks are reported as missing for good.
@@ -722,24 +748,12 @@ static void put_row(struct cgroup_source *s, struct sink *sink, int group, uint6
 
 static int read_cpu(void *state, struct sink *sink, uint64_t now_ns)
 {
-	static const char *const keys[N_CPU] = {"usage_usec", "user_usec", "system_usec"};
-	static const char *const v1_keys[N_CPU] = {"", "user", "system"};
 	struct cgroup_source *s = state;
 	int64_t values[N_CPU];
-	if (s->cpu.fd < 0) {
+	if (!s->counted[GROUP_CPU]) {
 		return -ENOENT; // reported when the source was opened
 	}
-	if (s->version == 2) {
-		read_keys(&s->cpu, keys, N_CPU, values);
-	} else {
-		const int64_t us_per_tick = 1000000 / sysconf(_SC_CLK_TCK);
-		read_keys(&s->cpu_modes, v1_keys, N_CPU, values);
-		values[CPU_TOTAL] = divided(read_number(&s->cpu), NS_PER_US);
-		for (size_t i = CPU_TIME_USER; i <= CPU_TIME_SYSTEM; i++) {
-			values[i] = values[i] == VALUE_MISSING ? VALUE_MISSING
-			                                       : values[i] * us_per_tick;
-		}
-	}
+	read_files(s, GROUP_CPU, values);
 	put_row(s, sink, GROUP_CPU, now_ns, values, "the cgroup's files do not contain it");
 	return 0;
 }
@@ -834,30 +848,13 @@ static int read_limit(void *state, struct sink *sink, uint64_t now_ns)
 
 static int read_memory(void *state, struct sink *sink, uint64_t now_ns)
 {
-	enum { ANON, FILE_PAGES, KERNEL, SHMEM, REFAULT_OLD, REFAULT, MAJOR, SWAP, CGROUP_N };
-	static const char *const v2_keys[CGROUP_N] = {"anon", "file", "kernel", "shmem",
-		"workingset_refault", "workingset_refault_file", "pgmajfault", ""};
-	static const char *const v1_keys[CGROUP_N] = {"total_rss", "total_cache", "", "total_shmem",
-		"total_workingset_refault", "total_workingset_refault_file", "total_pgmajfault",
-		"total_swap"};
 	struct cgroup_source *s = state;
-	int64_t v[CGROUP_N], kills = out_of_memory_kills(&s->oom, sink, s->job, now_ns);
-	if (s->memory_stat.fd < 0) {
+	int64_t values[N_MEMORY], kills = out_of_memory_kills(&s->oom, sink, s->job, now_ns);
+	if (!s->counted[GROUP_MEMORY]) {
 		return kills == VALUE_MISSING ? -ENOENT : 0;
 	}
-	read_keys(&s->memory_stat, s->version == 2 ? v2_keys : v1_keys, CGROUP_N, v);
-	const int64_t swap = s->version == 2 ? read_number(&s->memory_swap) : v[SWAP];
-	const int64_t values[N_MEMORY] = {
-		[MEMORY_USAGE] = divided(read_number(&s->memory_usage), 1024),
-		[MEMORY_ANONYMOUS] = divided(v[ANON], 1024),
-		[MEMORY_FILE] = divided(difference(v[FILE_PAGES], v[SHMEM]), 1024),
-		[MEMORY_SHMEM] = divided(v[SHMEM], 1024),
-		[MEMORY_KERNEL] = divided(or_else(v[KERNEL], read_number(&s->memory_kernel)), 1024),
-		[MEMORY_SWAP] = divided(swap, 1024),
-		[MEMORY_REFAULTS] = or_else(v[REFAULT], v[REFAULT_OLD]),
-		[MEMORY_MAJOR] = v[MAJOR],
-		[MEMORY_OOM] = kills,
-	};
+	read_files(s, GROUP_MEMORY, values);
+	values[MEMORY_OOM] = kills;
 	put_row(s, sink, GROUP_MEMORY, now_ns, values,
 		"the memory controller of this kernel does not provide it");
 	return 0;
@@ -933,14 +930,25 @@ static int open_in(struct cgroup_source *s, struct host_file *f, const char *dir
 	return host_file_open(f, s->root_fd, path, e);
 }
 
+// Opens the files of a group. Returns the error of the first one.
+static int open_files(struct cgroup_source *s, int group, const char *directory, struct error *e)
+{
+	int first = 0;
+	for (size_t i = 0; i < ARRAY_LENGTH(files) && first == 0; i++) {
+		if (files[i].group == group && files[i].version == s->version) {
+			int r = open_in(s, &s->files[i], directory, files[i].file.path,
+				s->counted[group] ? NULL : e);
+			first = s->counted[group] ? 0 : r;
+			s->counted[group] = first == 0;
+		}
+	}
+	return first;
+}
+
 static void open_cpu(struct cgroup_source *s, const char *directory, struct sink *sink)
 {
 	struct error e = {0};
-	int r = open_in(s, &s->cpu, directory, s->version == 2 ? "cpu.stat" : "cpuacct.usage", &e);
-	if (r == 0 && s->version == 1) {
-		(void)open_in(s, &s->cpu_modes, directory, "cpuacct.stat", NULL);
-	}
-	if (r < 0) {
+	if (open_files(s, GROUP_CPU, directory, &e) < 0) {
 		sink_missing_group(sink, s->job, &groups[GROUP_CPU],
 			directory ? e.text
 				  : "the job has no cgroup of its own in the cpuacct controller");
@@ -954,22 +962,13 @@ static void open_memory(struct cgroup_source *s, const struct job_cgroup *cgroup
 		"contains only strain: systemd-run --user --scope -p Delegate=yes strain run "
 		"...";
 	static const char v1_reason[] = "the job has no cgroup of its own in the memory controller";
-	const char *directory = cgroup->memory;
 	struct error e = {0};
-	if (open_in(s, &s->memory_stat, directory, "memory.stat", &e) < 0) {
+	if (open_files(s, GROUP_MEMORY, cgroup->memory, &e) < 0) {
 		sink_missing_group(sink, s->job, &groups[GROUP_MEMORY],
-			directory               ? e.text
+			cgroup->memory          ? e.text
 			: cgroup->memory_reason ? cgroup->memory_reason
 			: s->version == 2       ? v2_reason
 						: v1_reason);
-		return;
-	}
-	if (s->version == 2) {
-		(void)open_in(s, &s->memory_usage, directory, "memory.current", NULL);
-		(void)open_in(s, &s->memory_swap, directory, "memory.swap.current", NULL);
-	} else {
-		(void)open_in(s, &s->memory_usage, directory, "memory.usage_in_bytes", NULL);
-		(void)open_in(s, &s->memory_kernel, directory, "memory.kmem.usage_in_bytes", NULL);
 	}
 }
 
@@ -1060,12 +1059,13 @@ static void cgroup_close(void *state)
 		return;
 	}
 	settle(s);
-	struct host_file *const files[] = {&s->cpu, &s->cpu_modes, &s->memory_stat,
-		&s->memory_usage, &s->memory_swap, &s->memory_kernel, &s->io, &s->pressures[0],
-		&s->pressures[1], &s->pressures[2]};
 	for (size_t i = 0; i < ARRAY_LENGTH(files); i++) {
-		host_file_close(files[i]);
+		host_file_close(&s->files[i]);
 	}
+	for (size_t i = 0; i < N_PRESSURES; i++) {
+		host_file_close(&s->pressures[i]);
+	}
+	host_file_close(&s->io);
 	out_of_memory_close(&s->oom);
 	cpu_quota_done(&s->quota);
 	cgroup_places_done(&s->places);
@@ -1080,8 +1080,10 @@ static struct cgroup_source *cgroup_new(const struct source_context *context, st
 		s->job = context->job;
 		s->sink = sink;
 		s->version = context->cgroup ? context->cgroup->version : 0;
-		s->cpu = s->cpu_modes = s->memory_stat = s->memory_usage = s->memory_swap =
-			s->memory_kernel = s->io = HOST_FILE_CLOSED;
+		for (size_t i = 0; i < ARRAY_LENGTH(files); i++) {
+			s->files[i] = HOST_FILE_CLOSED;
+		}
+		s->io = HOST_FILE_CLOSED;
 		s->limit_told = NAN;
 		memset(s->limits_missing, true, sizeof(s->limits_missing));
 		cpu_quota_init(&s->quota, context->root_fd, context->tree);

@@ -91,22 +91,9 @@ struct disk_source {
 // Reads the first line of sys/block/DISK/FILE.
 static bool read_attribute(int root_fd, const char *disk, const char *file, char *to, size_t size)
 {
-	char path[128], buffer[256];
-	struct cursor c, line;
+	char path[128];
 	snprintf(path, sizeof(path), "sys/block/%s/%s", disk, file);
-	if (file_read_once(root_fd, path, buffer, sizeof(buffer), &c, NULL) < 0 ||
-		!cursor_line(&c, &line)) {
-		return false;
-	}
-	cursor_skip_blanks(&line);
-	while (line.end > line.at && line.end[-1] == ' ') {
-		line.end--;
-	}
-	size_t length = (size_t)(line.end - line.at);
-	length = length < size ? length : size - 1;
-	memcpy(to, line.at, length);
-	to[length] = '\0';
-	return length > 0;
+	return file_read_line(root_fd, path, to, size);
 }
 
 // Keeps the choice in brackets of "none [mq-deadline] kyber".

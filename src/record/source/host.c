@@ -12,6 +12,7 @@
 #include "machine/file.h"
 #include "machine/procfs.h"
 #include "record/sample/source.h"
+#include "record/source/keyed.h"
 
 // Pressure ----------------------------------------------------------------------------------------
 //
@@ -294,11 +295,43 @@ static const struct group groups[N_GROUPS] = {
 	[GROUP_LOAD] = {"load", ENTITY_HOST, load_metrics, N_LOAD, NS_PER_S, read_load},
 };
 
-static const char *const paths[N_GROUPS] = {
-	[GROUP_CPU] = "proc/stat",
-	[GROUP_MEMORY] = "proc/meminfo",
-	[GROUP_PAGING] = "proc/vmstat",
-	[GROUP_LOAD] = "proc/loadavg",
+static const struct keyed_row memory_rows[] = {
+	{"MemTotal", KEYED_ADD, MEMORY_LIMIT},
+	{"MemTotal", KEYED_ADD, MEMORY_USED},
+	{"MemFree", KEYED_ADD, MEMORY_FREE},
+	{"MemFree", KEYED_SUBTRACT, MEMORY_USED},
+	{"MemAvailable", KEYED_ADD, MEMORY_AVAILABLE},
+	{"Buffers", KEYED_ADD, MEMORY_BUFFERS},
+	{"Buffers", KEYED_SUBTRACT, MEMORY_USED},
+	{"Cached", KEYED_ADD, MEMORY_CACHED},
+	{"Cached", KEYED_SUBTRACT, MEMORY_USED},
+	{"SwapTotal", KEYED_ADD, MEMORY_SWAP_USED},
+	{"SwapFree", KEYED_ADD, MEMORY_SWAP_FREE},
+	{"SwapFree", KEYED_SUBTRACT, MEMORY_SWAP_USED},
+	{"Dirty", KEYED_ADD, MEMORY_DIRTY},
+	{"Writeback", KEYED_ADD, MEMORY_WRITEBACK},
+	{"AnonPages", KEYED_ADD, MEMORY_ANONYMOUS},
+	{"Shmem", KEYED_ADD, MEMORY_SHARED},
+	{"SReclaimable", KEYED_ADD_KNOWN, MEMORY_CACHED},
+	{"SReclaimable", KEYED_SUBTRACT_KNOWN, MEMORY_USED},
+};
+static const struct keyed_row paging_rows[] = {
+	{"pgfault", KEYED_ADD, PAGING_FAULTS},
+	{"pgmajfault", KEYED_ADD, PAGING_MAJOR},
+	{"pswpin", KEYED_ADD, PAGING_IN},
+	{"pswpout", KEYED_ADD, PAGING_OUT},
+	{"workingset_refault_file", KEYED_ADD, PAGING_REFAULTS},
+	{"oom_kill", KEYED_ADD, PAGING_OOM},
+	// Before Linux 5.9, which counted only file pages under this name.
+	{"workingset_refault", KEYED_ELSE, PAGING_REFAULTS},
+};
+
+// Files without rows have a format of their own (machine/procfs.h).
+static const struct keyed_file files[N_GROUPS] = {
+	[GROUP_CPU] = {.path = "proc/stat"},
+	[GROUP_MEMORY] = {"proc/meminfo", memory_rows, ARRAY_LENGTH(memory_rows), KEYED_PLAIN},
+	[GROUP_PAGING] = {"proc/vmstat", paging_rows, ARRAY_LENGTH(paging_rows), KEYED_PLAIN},
+	[GROUP_LOAD] = {.path = "proc/loadavg"},
 };
 
 struct host_source {
@@ -318,7 +351,7 @@ static int read_text(struct host_source *s, struct sink *sink, int group, struct
 	int r = host_file_read(&s->files[group], ret);
 	if (r < 0) {
 		struct error e = {0};
-		error_errno(&e, -r, "/%s", paths[group]);
+		error_errno(&e, -r, "/%s", files[group].path);
 		sink_missing_group(sink, s->host, &groups[group], e.text);
 	}
 	return r;
@@ -334,7 +367,7 @@ static void put_row(
 			if (values[i] == VALUE_MISSING) {
 				struct error e = {0};
 				error_set(&e, ENODATA, "/%s does not contain it on this kernel",
-					paths[group]);
+					files[group].path);
 				sink_missing(sink, s->host, &groups[group], i, e.text);
 			}
 		}
@@ -346,7 +379,7 @@ static int read_broken(struct host_source *s, struct sink *sink, int group)
 {
 	struct error e = {0};
 	int r = error_set(
-		&e, EBADMSG, "/%s is not in the format of the Linux kernel", paths[group]);
+		&e, EBADMSG, "/%s is not in the format of the Linux kernel", files[group].path);
 	sink_missing_group(sink, s->host, &groups[group], e.text);
 	return r;
 }
@@ -381,101 +414,42 @@ static int read_cpu(void *state, struct sink *sink, uint64_t now_ns)
 	return 0;
 }
 
-// Converts bytes to kibibytes; missing stays missing.
-static int64_t kibibytes(int64_t bytes)
+// Reads a file of rows. Returns -errno if it can never be read again, which was then reported.
+static int take_rows(struct host_source *s, struct sink *sink, int group, int64_t *values)
 {
-	return bytes == VALUE_MISSING ? VALUE_MISSING : bytes / 1024;
-}
-
-// a - b; missing if either is.
-static int64_t difference(int64_t a, int64_t b)
-{
-	return a == VALUE_MISSING || b == VALUE_MISSING ? VALUE_MISSING : a > b ? a - b : 0;
+	struct cursor text;
+	int r = read_text(s, sink, group, &text);
+	for (size_t i = 0; i < groups[group].n_metrics; i++) {
+		values[i] = VALUE_MISSING;
+	}
+	if (r == 0 && keyed_values(&files[group], text, groups[group].metrics, values) == 0) {
+		r = read_broken(s, sink, group);
+	}
+	return r;
 }
 
 static int read_memory(void *state, struct sink *sink, uint64_t now_ns)
 {
-	enum {
-		TOTAL,
-		FREE,
-		AVAILABLE,
-		BUFFERS,
-		CACHED,
-		SWAP_TOTAL,
-		SWAP_FREE,
-		DIRTY,
-		WRITEBACK,
-		ANONYMOUS,
-		SHMEM,
-		RECLAIMABLE,
-		N
-	};
-	static const char *const keys[N] = {"MemTotal", "MemFree", "MemAvailable", "Buffers",
-		"Cached", "SwapTotal", "SwapFree", "Dirty", "Writeback", "AnonPages", "Shmem",
-		"SReclaimable"};
-	struct host_source *s = state;
-	struct cursor text;
-	int r = read_text(s, sink, GROUP_MEMORY, &text);
-	if (r < 0) {
-		return r;
+	int64_t values[N_MEMORY];
+	int r = take_rows(state, sink, GROUP_MEMORY, values);
+	if (r == 0 &&
+		(values[MEMORY_LIMIT] == VALUE_MISSING || values[MEMORY_FREE] == VALUE_MISSING)) {
+		r = read_broken(state, sink, GROUP_MEMORY);
 	}
-	int64_t v[N];
-	file_keys_parse(text, keys, N, v);
-	if (v[TOTAL] == KEYED_ABSENT || v[FREE] == KEYED_ABSENT) {
-		return read_broken(s, sink, GROUP_MEMORY);
+	if (r == 0) {
+		put_row(state, sink, GROUP_MEMORY, now_ns, values);
 	}
-	for (size_t i = 0; i < N; i++) {
-		v[i] = kibibytes(v[i]);
-	}
-	if (v[CACHED] != VALUE_MISSING && v[RECLAIMABLE] != VALUE_MISSING) {
-		v[CACHED] += v[RECLAIMABLE];
-	}
-	int64_t values[N_MEMORY] = {
-		[MEMORY_USED] = difference(
-			difference(difference(v[TOTAL], v[FREE]), v[CACHED]), v[BUFFERS]),
-		[MEMORY_FREE] = v[FREE],
-		[MEMORY_CACHED] = v[CACHED],
-		[MEMORY_BUFFERS] = v[BUFFERS],
-		[MEMORY_LIMIT] = v[TOTAL],
-		[MEMORY_AVAILABLE] = v[AVAILABLE],
-		[MEMORY_ANONYMOUS] = v[ANONYMOUS],
-		[MEMORY_SHARED] = v[SHMEM],
-		[MEMORY_DIRTY] = v[DIRTY],
-		[MEMORY_WRITEBACK] = v[WRITEBACK],
-		[MEMORY_SWAP_USED] = difference(v[SWAP_TOTAL], v[SWAP_FREE]),
-		[MEMORY_SWAP_FREE] = v[SWAP_FREE],
-	};
-	put_row(s, sink, GROUP_MEMORY, now_ns, values);
-	return 0;
+	return r;
 }
 
 static int read_paging(void *state, struct sink *sink, uint64_t now_ns)
 {
-	// The last is the name before Linux 5.9, which counted only file pages under it.
-	static const char *const keys[N_PAGING + 1] = {
-		[PAGING_FAULTS] = "pgfault",
-		[PAGING_MAJOR] = "pgmajfault",
-		[PAGING_IN] = "pswpin",
-		[PAGING_OUT] = "pswpout",
-		[PAGING_REFAULTS] = "workingset_refault_file",
-		[PAGING_OOM] = "oom_kill",
-		[N_PAGING] = "workingset_refault",
-	};
-	struct host_source *s = state;
-	struct cursor text;
-	int r = read_text(s, sink, GROUP_PAGING, &text);
-	if (r < 0) {
-		return r;
+	int64_t values[N_PAGING];
+	int r = take_rows(state, sink, GROUP_PAGING, values);
+	if (r == 0) {
+		put_row(state, sink, GROUP_PAGING, now_ns, values);
 	}
-	int64_t values[N_PAGING + 1];
-	if (file_keys_parse(text, keys, ARRAY_LENGTH(keys), values) == 0) {
-		return read_broken(s, sink, GROUP_PAGING);
-	}
-	if (values[PAGING_REFAULTS] == KEYED_ABSENT) {
-		values[PAGING_REFAULTS] = values[N_PAGING];
-	}
-	put_row(s, sink, GROUP_PAGING, now_ns, values);
-	return 0;
+	return r;
 }
 
 static int read_load(void *state, struct sink *sink, uint64_t now_ns)
@@ -520,7 +494,7 @@ static int host_open(
 	for (size_t i = 0; i < N_GROUPS; i++) {
 		struct error why = {0};
 		s->files[i] = HOST_FILE_CLOSED;
-		if (host_file_open(&s->files[i], context->root_fd, paths[i], &why) == 0) {
+		if (host_file_open(&s->files[i], context->root_fd, files[i].path, &why) == 0) {
 			opened++;
 		} else {
 			sink_missing_group(sink, s->host, &groups[i], why.text);

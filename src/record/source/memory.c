@@ -149,16 +149,14 @@ static int update_known(struct memory_source *s)
 static int open_of(const struct memory_source *s, const struct tree_member *member,
 	const char *name, int flags)
 {
-	char path[64], buffer[1024];
-	struct cursor text;
+	char path[64];
 	struct proc_stat stat;
 	snprintf(path, sizeof(path), "proc/%d", (int)member->pid);
 	_cleanup_close_ int directory = openat(s->root_fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (directory < 0) {
 		return errno == ENOENT ? -ESRCH : -errno;
 	}
-	int r = file_read_once(directory, "stat", buffer, sizeof(buffer), &text, NULL);
-	r = r < 0 ? r : proc_stat_parse(text, &stat);
+	int r = proc_stat_read(directory, "stat", &stat);
 	if (r < 0 || stat.start_ticks != member->start_ticks) {
 		return r < 0 ? r : -ESRCH;
 	}

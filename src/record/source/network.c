@@ -74,21 +74,13 @@ struct network_source {
 	size_t n_interfaces, capacity;
 };
 
-// Reads the first word of sys/class/net/INTERFACE/FILE.
+// Reads the line of sys/class/net/INTERFACE/FILE.
 static bool read_attribute(
 	int root_fd, const char *interface, const char *file, char *to, size_t size)
 {
-	char path[128], buffer[64];
-	struct cursor c, word;
+	char path[128];
 	snprintf(path, sizeof(path), "sys/class/net/%s/%s", interface, file);
-	if (file_read_once(root_fd, path, buffer, sizeof(buffer), &c, NULL) < 0 ||
-		!cursor_word(&c, &word) || (size_t)(word.end - word.at) >= size) {
-		return false;
-	}
-	size_t length = (size_t)(word.end - word.at);
-	memcpy(to, word.at, length);
-	to[length] = '\0';
-	return true;
+	return file_read_line(root_fd, path, to, size);
 }
 
 static bool read_attribute_number(

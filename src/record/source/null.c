@@ -8,7 +8,8 @@
 //      name is OpenTelemetry's if there is one, else strain.*; the help is one sentence: what is
 //      counted, its trap, its file.
 //   2. put metrics that are read together, at one rate, about one kind of entity, into one group.
-//   3. write read, open and close.
+//   3. write read, open and close. Numbers after names in a kernel file need no parser: keyed.h
+//      reads them from rows, as in host.c.
 //   4. add it to list.c, and its file to meson.build.
 //
 // docs/architecture.md says where a source's rows go from here.

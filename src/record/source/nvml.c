@@ -2,7 +2,18 @@
 // SPDX-FileCopyrightText: the strain authors
 //
 // NVIDIA GPUs through NVML: utilisation, memory, traffic, power, clocks, reasons for throttling,
-// and the job's processes that use them.
+// and the job's processes that use them. In this order:
+//
+//   Metrics          their tables, group by group
+//   State            what is kept of each GPU and each process
+//   Rows             how a result of NVML becomes a value, a gap, a reason, or a lost GPU
+//   Queries          metrics that are one number each: a row in a table
+//   Memory, Utilisation, Errors, PCIe and NVLink, GPM
+//                    groups that need more than a query
+//   Attributes       constant properties of a GPU
+//   Visible GPUs     which of them the job may use
+//   Processes        the job's processes on each GPU
+//   Source           groups, opening, closing
 
 #include <dirent.h>
 #include <errno.h>
@@ -28,6 +39,8 @@
 #include "record/source/gpu_visible.h"
 #include "record/source/traffic.h"
 
+// Metrics -----------------------------------------------------------------------------------------
+
 // The source's groups, in the order of its table.
 enum gpu_group {
 	GPU_BUSY,
@@ -44,17 +57,113 @@ enum gpu_group {
 	N_GPU_GROUPS,
 };
 
-#define GPU_MAX_METRICS 8u
-
 enum { BUSY_GPU, BUSY_MEMORY, N_BUSY };
+static const struct metric busy_metrics[N_BUSY] = {
+	[BUSY_GPU] = {"hw.gpu.utilization", METRIC_GAUGE, "1", 0.01,
+		"Share of time in which a kernel of any size was resident on the GPU, over the "
+		"driver's sample period of 1/6 to 1 s (nvmlDeviceGetSamples, each sample once "
+		"with the driver's time; otherwise nvmlDeviceGetUtilizationRates)."},
+	[BUSY_MEMORY] = {"strain.gpu.memory.utilization", METRIC_GAUGE, "1", 0.01,
+		"Share of time in which the GPU's memory was read or written, over the same sample "
+		"period: how busy its memory controller was, not how much memory is in use."},
+};
 
 enum { MEMORY_USAGE, MEMORY_RESERVED, MEMORY_LIMIT, N_MEMORY };
+static const struct metric memory_metrics[N_MEMORY] = {
+	[MEMORY_USAGE] = {"hw.gpu.memory.usage", METRIC_GAUGE, "By", 1,
+		"GPU memory allocated by all processes, including the caches of frameworks "
+		"(and, on drivers before 510, the reserved part). On a partitioned GPU (MIG): "
+		"in the job's instance."},
+	[MEMORY_RESERVED] = {"strain.gpu.memory.reserved", METRIC_GAUGE, "By", 1,
+		"GPU memory reserved for driver and firmware (driver 510 and later)."},
+	[MEMORY_LIMIT] = {"hw.gpu.memory.limit", METRIC_GAUGE, "By", 1,
+		"Total GPU memory, including the reserved part. On a partitioned GPU (MIG): of "
+		"the job's instance."},
+};
 
 enum { CLOCK_SM, CLOCK_MEMORY, CLOCK_THROTTLE, N_CLOCK };
+static const struct metric clock_metrics[N_CLOCK] = {
+	[CLOCK_SM] = {"strain.gpu.clock.sm", METRIC_GAUGE, "Hz", 1e6,
+		"Current clock of the GPU's multiprocessors."},
+	[CLOCK_MEMORY] = {"strain.gpu.clock.memory", METRIC_GAUGE, "Hz", 1e6,
+		"Current clock of the GPU's memory; data moves at twice this rate."},
+	[CLOCK_THROTTLE] = {"strain.gpu.throttle", METRIC_STATE, "1", 1,
+		"Why clocks are not at their highest, as bits: 1 idle, 2 application clocks were "
+		"set, 4 power limit, 8 hardware slowdown, 16 synchronised with other GPUs, 32 too "
+		"hot (software), 64 too hot (hardware), 128 power brake, 256 display clocks; 0 is "
+		"none."},
+};
 
 enum { POWER_WATTS, POWER_ENERGY, N_POWER };
+static const struct metric power_metrics[N_POWER] = {
+	[POWER_WATTS] = {"hw.power", METRIC_GAUGE, "W", 0.001,
+		"Current power of the GPU's board (averaged over a second on Ampere and later, "
+		"if the driver has only nvmlDeviceGetPowerUsage)."},
+	[POWER_ENERGY] = {"hw.energy", METRIC_COUNTER, "J", 0.001,
+		"Energy used by the GPU's board since the driver was loaded (Volta and later). "
+		"Its growth is exact, unlike sampled power."},
+};
 
 enum { TRAFFIC_TO_GPU, TRAFFIC_FROM_GPU, N_TRAFFIC };
+static const struct metric pcie_metrics[N_TRAFFIC] = {
+	[TRAFFIC_TO_GPU] = {"strain.gpu.pcie.host_to_device", METRIC_COUNTER, "By", 1,
+		"Bytes that the GPU received over PCIe since the start of the run. The "
+		"entity's pcie_method says whether they were counted or computed from rates."},
+	[TRAFFIC_FROM_GPU] = {"strain.gpu.pcie.device_to_host", METRIC_COUNTER, "By", 1,
+		"Bytes that the GPU sent over PCIe since the start of the run. The entity's "
+		"pcie_method says whether they were counted or computed from rates."},
+};
+
+static const struct metric nvlink_metrics[N_TRAFFIC] = {
+	[TRAFFIC_TO_GPU] = {"strain.gpu.nvlink.receive", METRIC_COUNTER, "By", 1,
+		"Bytes of data that the GPU received over all its NVLinks, without protocol "
+		"overhead (since the links came up; if nvlink_method is GPM, since the start "
+		"of the run)."},
+	[TRAFFIC_FROM_GPU] = {"strain.gpu.nvlink.transmit", METRIC_COUNTER, "By", 1,
+		"Bytes of data that the GPU sent over all its NVLinks, without protocol "
+		"overhead (since the links came up; if nvlink_method is GPM, since the start "
+		"of the run)."},
+};
+
+static const struct metric gpm_metrics[] = {
+	{"strain.gpu.sm.activity", METRIC_GAUGE, "1", 1e-4,
+		"Share of multiprocessors with a resident warp, averaged since the previous "
+		"reading (GPM: Hopper and later)."},
+	{"strain.gpu.sm.occupancy", METRIC_GAUGE, "1", 1e-4,
+		"Resident warps as a share of the maximum of the multiprocessors, averaged "
+		"over time (GPM)."},
+	{"strain.gpu.tensor.activity", METRIC_GAUGE, "1", 1e-4,
+		"Share of time in which tensor cores of any kind were active (GPM)."},
+	{"strain.gpu.dram.activity", METRIC_GAUGE, "1", 1e-4,
+		"Used memory bandwidth of the GPU, as a share of its peak (GPM)."},
+	{"strain.gpu.fp64.activity", METRIC_GAUGE, "1", 1e-4,
+		"Share of time in which FP64 pipes were active, excluding tensor cores (GPM)."},
+	{"strain.gpu.fp32.activity", METRIC_GAUGE, "1", 1e-4,
+		"Share of time in which FP32 pipes were active, excluding tensor cores (GPM)."},
+	{"strain.gpu.fp16.activity", METRIC_GAUGE, "1", 1e-4,
+		"Share of time in which FP16 pipes were active, excluding tensor cores (GPM)."},
+	{"strain.gpu.integer.activity", METRIC_GAUGE, "1", 1e-4,
+		"Share of time in which integer pipes were active (GPM)."},
+};
+
+// The metrics' numbers in GPM. The driver is asked for the rates of links at the same time, which
+// become counters (PCIe and NVLink).
+static const uint32_t gpm_activities[] = {
+	NVML_GPM_SM_ACTIVITY,
+	NVML_GPM_SM_OCCUPANCY,
+	NVML_GPM_TENSOR,
+	NVML_GPM_DRAM,
+	NVML_GPM_FP64,
+	NVML_GPM_FP32,
+	NVML_GPM_FP16,
+	NVML_GPM_INTEGER,
+};
+static const uint32_t gpm_rates[] = {
+	NVML_GPM_PCIE_RECEIVE,
+	NVML_GPM_PCIE_TRANSMIT,
+	NVML_GPM_NVLINK_RECEIVE,
+	NVML_GPM_NVLINK_TRANSMIT,
+};
 
 enum {
 	STATE_TEMPERATURE,
@@ -63,6 +172,19 @@ enum {
 	STATE_GENERATION,
 	STATE_WIDTH,
 	N_STATE
+};
+static const struct metric state_metrics[N_STATE] = {
+	[STATE_TEMPERATURE] = {"hw.temperature", METRIC_GAUGE, "Cel", 1,
+		"Temperature of the GPU's chip."},
+	[STATE_MEMORY_TEMPERATURE] = {"strain.gpu.memory.temperature", METRIC_GAUGE, "Cel", 1,
+		"Temperature of the GPU's memory, if it has a sensor (HBM)."},
+	[STATE_POWER_LIMIT] = {"strain.gpu.power.limit", METRIC_GAUGE, "W", 0.001,
+		"Power limit in effect."},
+	[STATE_GENERATION] = {"strain.gpu.pcie.generation", METRIC_STATE, "1", 1,
+		"Current PCIe generation of the link; it is lower while the GPU is idle."},
+	[STATE_WIDTH] = {"strain.gpu.pcie.width", METRIC_STATE, "{lane}", 1,
+		"Current number of PCIe lanes of the link. Fewer than pcie_width_max under "
+		"load indicate a bad slot or riser."},
 };
 
 enum {
@@ -74,6 +196,24 @@ enum {
 	ERRORS_XIDS,
 	N_ERRORS
 };
+static const struct metric error_metrics[N_ERRORS] = {
+	[ERRORS_UNCORRECTED] = {"hw.errors", METRIC_COUNTER, "{error}", 1,
+		"Memory errors that ECC could not correct, since the driver was loaded. Such "
+		"an error ends the process that encounters it."},
+	[ERRORS_CORRECTED] = {"strain.gpu.errors.corrected", METRIC_COUNTER, "{error}", 1,
+		"Memory errors that ECC corrected, since the driver was loaded."},
+	[ERRORS_PAGES] = {"strain.gpu.pages.retired", METRIC_COUNTER, "{page}", 1,
+		"Pages of GPU memory retired because of errors, over the lifetime of the GPU "
+		"(before Ampere)."},
+	[ERRORS_ROWS] = {"strain.gpu.rows.remapped", METRIC_COUNTER, "{row}", 1,
+		"Rows of GPU memory remapped because of errors, over the lifetime of the GPU "
+		"(Ampere and later)."},
+	[ERRORS_REPLAYS] = {"strain.gpu.pcie.replays", METRIC_COUNTER, "{packet}", 1,
+		"Retransmitted PCIe packets; they indicate a bad link."},
+	[ERRORS_XIDS] = {"strain.gpu.xids", METRIC_COUNTER, "{error}", 1,
+		"Errors that the driver logged since the start of the run (\"Xid\", the number "
+		"of their kind). Each is an event with its number."},
+};
 
 enum {
 	JOB_MEMORY,
@@ -84,8 +224,35 @@ enum {
 	JOB_OTHER_UTILIZATION,
 	N_JOB
 };
+static const struct metric job_metrics[N_JOB] = {
+	[JOB_MEMORY] = {"strain.gpu.job.memory.usage", METRIC_GAUGE, "By", 1,
+		"Memory of this GPU used by processes of the job."},
+	[JOB_PROCESSES] = {"strain.gpu.job.processes", METRIC_GAUGE, "{process}", 1,
+		"Processes of the job that use this GPU."},
+	[JOB_UTILIZATION] = {"strain.gpu.job.utilization", METRIC_GAUGE, "1", 0.01,
+		"Share of time in which a process of the job had a kernel resident on this "
+		"GPU, summed over processes that alternate (nvmlDeviceGetProcessUtilization)."},
+	[JOB_OTHER_PROCESSES] = {"strain.gpu.others.processes", METRIC_GAUGE, "{process}", 1,
+		"Processes of other programs that use this GPU."},
+	[JOB_OTHER_MEMORY] = {"strain.gpu.others.memory.usage", METRIC_GAUGE, "By", 1,
+		"Memory of this GPU used by processes of other programs."},
+	[JOB_OTHER_UTILIZATION] = {"strain.gpu.others.utilization", METRIC_GAUGE, "1", 0.01,
+		"Share of time in which a process of another program had a kernel resident on "
+		"this GPU, summed over processes that alternate."},
+};
 
 enum { PROCESS_MEMORY, PROCESS_UTILIZATION, N_PROCESS };
+static const struct metric process_metrics[N_PROCESS] = {
+	[PROCESS_MEMORY] = {"strain.gpu.memory.usage", METRIC_GAUGE, "By", 1,
+		"GPU memory used by the process on all GPUs, including its CUDA context."},
+	[PROCESS_UTILIZATION] = {"strain.gpu.utilization", METRIC_GAUGE, "1", 0.01,
+		"Share of time in which the process had a kernel resident, summed over GPUs: 2 "
+		"means two GPUs all the time (nvmlDeviceGetProcessUtilization)."},
+};
+
+// State -------------------------------------------------------------------------------------------
+
+#define GPU_MAX_METRICS 8u
 
 // A reading of a group: the driver's result for each metric, and the value if that is NVML_OK.
 // GPU_QUIET: no value this time; `why` is the reason, or NULL if another reading of the group has
@@ -97,6 +264,9 @@ struct gpu_reading {
 	int64_t value[GPU_MAX_METRICS];
 	const char *why;
 };
+
+static_assert(ARRAY_LENGTH(gpm_activities) <= GPU_MAX_METRICS, "a row holds them");
+static_assert(ARRAY_LENGTH(gpm_activities) == ARRAY_LENGTH(gpm_metrics), "one of each");
 
 // The driver's buffer of utilisation samples.
 enum gpu_buffer_clock {
@@ -217,450 +387,7 @@ struct gpu_source {
 	bool visible_set; // some member has CUDA_VISIBLE_DEVICES
 };
 
-// Fields read in one call, each for a metric; fields of the same metric are added. If the whole
-// call fails, all fields fail.
-struct gpu_field {
-	size_t metric;
-	uint32_t id; // enum nvml_field_id
-};
-
-static bool gpu_wants_any(const struct gpu *g, enum gpu_group group);
-static void gpu_row(struct sink *sink, struct gpu *g, enum gpu_group group, uint64_t t_ns,
-	const struct gpu_reading *reading);
-static void gpu_say_gaps(struct sink *sink, struct gpu *g);
-static void gpu_fill_memory(struct nvml *n, struct gpu *g, struct gpu_reading *r);
-static void gpu_fill_clock(struct nvml *n, struct gpu *g, struct gpu_reading *r);
-static void gpu_fill_power(struct nvml *n, struct gpu *g, struct gpu_reading *r);
-static void gpu_fill_state(struct nvml *n, struct gpu *g, struct gpu_reading *r);
-static void gpu_read_errors(
-	struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns);
-static void gpu_xids_open(struct gpu_source *s, struct sink *sink);
-static void gpu_take_xids(struct gpu_source *s, struct sink *sink, uint64_t now_ns);
-static void gpu_read_busy(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns);
-static void gpu_read_pcie(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns);
-static void gpu_read_nvlink(
-	struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns);
-static void gpu_traffic_rates(struct gpu *g, enum gpu_group group, struct sink *sink,
-	uint64_t now_ns, uint64_t elapsed_ns, const double rates[N_TRAFFIC]);
-static void gpu_gpm_close(struct gpu_source *s, struct gpu *g);
-static void gpu_read_gpm(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns);
-static int gpu_read_processes(struct gpu_source *s, struct sink *sink, uint64_t now_ns);
-static void gpu_say_unmatched(struct gpu_source *s, struct sink *sink, bool at_end);
-static void gpu_describe(struct gpu_source *s, struct gpu *g, struct sink *sink);
-static void gpu_describe_again(struct gpu_source *s, struct gpu *g, struct sink *sink);
-static void gpu_visible_from_self(struct gpu_source *s);
-
-// Source ------------------------------------------------------------------------------------------
-
-static const struct metric busy_metrics[N_BUSY] = {
-	[BUSY_GPU] = {"hw.gpu.utilization", METRIC_GAUGE, "1", 0.01,
-		"Share of time in which a kernel of any size was resident on the GPU, over the "
-		"driver's sample period of 1/6 to 1 s (nvmlDeviceGetSamples, each sample once "
-		"with the driver's time; otherwise nvmlDeviceGetUtilizationRates)."},
-	[BUSY_MEMORY] = {"strain.gpu.memory.utilization", METRIC_GAUGE, "1", 0.01,
-		"Share of time in which the GPU's memory was read or written, over the same sample "
-		"period: how busy its memory controller was, not how much memory is in use."},
-};
-
-static const struct metric memory_metrics[N_MEMORY] = {
-	[MEMORY_USAGE] = {"hw.gpu.memory.usage", METRIC_GAUGE, "By", 1,
-		"GPU memory allocated by all processes, including the caches of frameworks "
-		"(and, on drivers before 510, the reserved part). On a partitioned GPU (MIG): "
-		"in the job's instance."},
-	[MEMORY_RESERVED] = {"strain.gpu.memory.reserved", METRIC_GAUGE, "By", 1,
-		"GPU memory reserved for driver and firmware (driver 510 and later)."},
-	[MEMORY_LIMIT] = {"hw.gpu.memory.limit", METRIC_GAUGE, "By", 1,
-		"Total GPU memory, including the reserved part. On a partitioned GPU (MIG): of "
-		"the job's instance."},
-};
-
-static const struct metric clock_metrics[N_CLOCK] = {
-	[CLOCK_SM] = {"strain.gpu.clock.sm", METRIC_GAUGE, "Hz", 1e6,
-		"Current clock of the GPU's multiprocessors."},
-	[CLOCK_MEMORY] = {"strain.gpu.clock.memory", METRIC_GAUGE, "Hz", 1e6,
-		"Current clock of the GPU's memory; data moves at twice this rate."},
-	[CLOCK_THROTTLE] = {"strain.gpu.throttle", METRIC_STATE, "1", 1,
-		"Why clocks are not at their highest, as bits: 1 idle, 2 application clocks were "
-		"set, 4 power limit, 8 hardware slowdown, 16 synchronised with other GPUs, 32 too "
-		"hot (software), 64 too hot (hardware), 128 power brake, 256 display clocks; 0 is "
-		"none."},
-};
-
-static const struct metric power_metrics[N_POWER] = {
-	[POWER_WATTS] = {"hw.power", METRIC_GAUGE, "W", 0.001,
-		"Current power of the GPU's board (averaged over a second on Ampere and later, "
-		"if the driver has only nvmlDeviceGetPowerUsage)."},
-	[POWER_ENERGY] = {"hw.energy", METRIC_COUNTER, "J", 0.001,
-		"Energy used by the GPU's board since the driver was loaded (Volta and later). "
-		"Its growth is exact, unlike sampled power."},
-};
-
-static const struct metric pcie_metrics[N_TRAFFIC] = {
-	[TRAFFIC_TO_GPU] = {"strain.gpu.pcie.host_to_device", METRIC_COUNTER, "By", 1,
-		"Bytes that the GPU received over PCIe since the start of the run. The "
-		"entity's pcie_method says whether they were counted or computed from rates."},
-	[TRAFFIC_FROM_GPU] = {"strain.gpu.pcie.device_to_host", METRIC_COUNTER, "By", 1,
-		"Bytes that the GPU sent over PCIe since the start of the run. The entity's "
-		"pcie_method says whether they were counted or computed from rates."},
-};
-
-static const struct metric nvlink_metrics[N_TRAFFIC] = {
-	[TRAFFIC_TO_GPU] = {"strain.gpu.nvlink.receive", METRIC_COUNTER, "By", 1,
-		"Bytes of data that the GPU received over all its NVLinks, without protocol "
-		"overhead (since the links came up; if nvlink_method is GPM, since the start "
-		"of the run)."},
-	[TRAFFIC_FROM_GPU] = {"strain.gpu.nvlink.transmit", METRIC_COUNTER, "By", 1,
-		"Bytes of data that the GPU sent over all its NVLinks, without protocol "
-		"overhead (since the links came up; if nvlink_method is GPM, since the start "
-		"of the run)."},
-};
-
-static const struct metric gpm_metrics[] = {
-	{"strain.gpu.sm.activity", METRIC_GAUGE, "1", 1e-4,
-		"Share of multiprocessors with a resident warp, averaged since the previous "
-		"reading (GPM: Hopper and later)."},
-	{"strain.gpu.sm.occupancy", METRIC_GAUGE, "1", 1e-4,
-		"Resident warps as a share of the maximum of the multiprocessors, averaged "
-		"over time (GPM)."},
-	{"strain.gpu.tensor.activity", METRIC_GAUGE, "1", 1e-4,
-		"Share of time in which tensor cores of any kind were active (GPM)."},
-	{"strain.gpu.dram.activity", METRIC_GAUGE, "1", 1e-4,
-		"Used memory bandwidth of the GPU, as a share of its peak (GPM)."},
-	{"strain.gpu.fp64.activity", METRIC_GAUGE, "1", 1e-4,
-		"Share of time in which FP64 pipes were active, excluding tensor cores (GPM)."},
-	{"strain.gpu.fp32.activity", METRIC_GAUGE, "1", 1e-4,
-		"Share of time in which FP32 pipes were active, excluding tensor cores (GPM)."},
-	{"strain.gpu.fp16.activity", METRIC_GAUGE, "1", 1e-4,
-		"Share of time in which FP16 pipes were active, excluding tensor cores (GPM)."},
-	{"strain.gpu.integer.activity", METRIC_GAUGE, "1", 1e-4,
-		"Share of time in which integer pipes were active (GPM)."},
-};
-
-static const struct metric state_metrics[N_STATE] = {
-	[STATE_TEMPERATURE] = {"hw.temperature", METRIC_GAUGE, "Cel", 1,
-		"Temperature of the GPU's chip."},
-	[STATE_MEMORY_TEMPERATURE] = {"strain.gpu.memory.temperature", METRIC_GAUGE, "Cel", 1,
-		"Temperature of the GPU's memory, if it has a sensor (HBM)."},
-	[STATE_POWER_LIMIT] = {"strain.gpu.power.limit", METRIC_GAUGE, "W", 0.001,
-		"Power limit in effect."},
-	[STATE_GENERATION] = {"strain.gpu.pcie.generation", METRIC_STATE, "1", 1,
-		"Current PCIe generation of the link; it is lower while the GPU is idle."},
-	[STATE_WIDTH] = {"strain.gpu.pcie.width", METRIC_STATE, "{lane}", 1,
-		"Current number of PCIe lanes of the link. Fewer than pcie_width_max under "
-		"load indicate a bad slot or riser."},
-};
-
-static const struct metric error_metrics[N_ERRORS] = {
-	[ERRORS_UNCORRECTED] = {"hw.errors", METRIC_COUNTER, "{error}", 1,
-		"Memory errors that ECC could not correct, since the driver was loaded. Such "
-		"an error ends the process that encounters it."},
-	[ERRORS_CORRECTED] = {"strain.gpu.errors.corrected", METRIC_COUNTER, "{error}", 1,
-		"Memory errors that ECC corrected, since the driver was loaded."},
-	[ERRORS_PAGES] = {"strain.gpu.pages.retired", METRIC_COUNTER, "{page}", 1,
-		"Pages of GPU memory retired because of errors, over the lifetime of the GPU "
-		"(before Ampere)."},
-	[ERRORS_ROWS] = {"strain.gpu.rows.remapped", METRIC_COUNTER, "{row}", 1,
-		"Rows of GPU memory remapped because of errors, over the lifetime of the GPU "
-		"(Ampere and later)."},
-	[ERRORS_REPLAYS] = {"strain.gpu.pcie.replays", METRIC_COUNTER, "{packet}", 1,
-		"Retransmitted PCIe packets; they indicate a bad link."},
-	[ERRORS_XIDS] = {"strain.gpu.xids", METRIC_COUNTER, "{error}", 1,
-		"Errors that the driver logged since the start of the run (\"Xid\", the number "
-		"of their kind). Each is an event with its number."},
-};
-
-static const struct metric job_metrics[N_JOB] = {
-	[JOB_MEMORY] = {"strain.gpu.job.memory.usage", METRIC_GAUGE, "By", 1,
-		"Memory of this GPU used by processes of the job."},
-	[JOB_PROCESSES] = {"strain.gpu.job.processes", METRIC_GAUGE, "{process}", 1,
-		"Processes of the job that use this GPU."},
-	[JOB_UTILIZATION] = {"strain.gpu.job.utilization", METRIC_GAUGE, "1", 0.01,
-		"Share of time in which a process of the job had a kernel resident on this "
-		"GPU, summed over processes that alternate (nvmlDeviceGetProcessUtilization)."},
-	[JOB_OTHER_PROCESSES] = {"strain.gpu.others.processes", METRIC_GAUGE, "{process}", 1,
-		"Processes of other programs that use this GPU."},
-	[JOB_OTHER_MEMORY] = {"strain.gpu.others.memory.usage", METRIC_GAUGE, "By", 1,
-		"Memory of this GPU used by processes of other programs."},
-	[JOB_OTHER_UTILIZATION] = {"strain.gpu.others.utilization", METRIC_GAUGE, "1", 0.01,
-		"Share of time in which a process of another program had a kernel resident on "
-		"this GPU, summed over processes that alternate."},
-};
-
-static const struct metric process_metrics[N_PROCESS] = {
-	[PROCESS_MEMORY] = {"strain.gpu.memory.usage", METRIC_GAUGE, "By", 1,
-		"GPU memory used by the process on all GPUs, including its CUDA context."},
-	[PROCESS_UTILIZATION] = {"strain.gpu.utilization", METRIC_GAUGE, "1", 0.01,
-		"Share of time in which the process had a kernel resident, summed over GPUs: 2 "
-		"means two GPUs all the time (nvmlDeviceGetProcessUtilization)."},
-};
-
-typedef void fill_function(struct nvml *n, struct gpu *g, struct gpu_reading *r);
-typedef void read_function(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns);
-
-// Traffic that has no better source also uses GPM's readings.
-static bool wanted(const struct gpu *g, enum gpu_group group)
-{
-	return gpu_wants_any(g, group) ||
-	       (group == GPU_GPM &&
-		       ((g->pcie.method == TRAFFIC_GPM && gpu_wants_any(g, GPU_PCIE)) ||
-			       (g->nvlink.method == TRAFFIC_GPM && gpu_wants_any(g, GPU_NVLINK))));
-}
-
-// Reads the group for every GPU that has it. Returns -ENODEV if none has it any more; the reasons
-// were reported.
-static int read_group(struct gpu_source *s, struct sink *sink, uint64_t now_ns,
-	enum gpu_group group, fill_function *fill, read_function *read)
-{
-	bool any = false;
-	for (size_t i = 0; i < s->n_gpus; i++) {
-		struct gpu *g = &s->gpus[i];
-		if (!wanted(g, group)) {
-			continue;
-		}
-		if (read) {
-			read(s, g, sink, now_ns);
-		} else {
-			struct gpu_reading r = {0};
-			for (size_t metric = 0; metric < GPU_MAX_METRICS; metric++) {
-				r.result[metric] = GPU_QUIET;
-			}
-			fill(s->nvml, g, &r);
-			gpu_row(sink, g, group, now_ns, &r);
-		}
-		any = any || wanted(g, group);
-	}
-	return any ? 0 : -ENODEV;
-}
-
-static int read_busy(void *state, struct sink *sink, uint64_t now_ns)
-{
-	return read_group(state, sink, now_ns, GPU_BUSY, NULL, gpu_read_busy);
-}
-
-static int read_memory(void *state, struct sink *sink, uint64_t now_ns)
-{
-	return read_group(state, sink, now_ns, GPU_MEMORY, gpu_fill_memory, NULL);
-}
-
-static int read_clock(void *state, struct sink *sink, uint64_t now_ns)
-{
-	return read_group(state, sink, now_ns, GPU_CLOCK, gpu_fill_clock, NULL);
-}
-
-static int read_power(void *state, struct sink *sink, uint64_t now_ns)
-{
-	return read_group(state, sink, now_ns, GPU_POWER, gpu_fill_power, NULL);
-}
-
-static int read_pcie(void *state, struct sink *sink, uint64_t now_ns)
-{
-	return read_group(state, sink, now_ns, GPU_PCIE, NULL, gpu_read_pcie);
-}
-
-static int read_nvlink(void *state, struct sink *sink, uint64_t now_ns)
-{
-	return read_group(state, sink, now_ns, GPU_NVLINK, NULL, gpu_read_nvlink);
-}
-
-static int read_gpm(void *state, struct sink *sink, uint64_t now_ns)
-{
-	return read_group(state, sink, now_ns, GPU_GPM, NULL, gpu_read_gpm);
-}
-
-static int read_state(void *state, struct sink *sink, uint64_t now_ns)
-{
-	return read_group(state, sink, now_ns, GPU_STATE, gpu_fill_state, NULL);
-}
-
-static int read_errors(void *state, struct sink *sink, uint64_t now_ns)
-{
-	gpu_take_xids(state, sink, now_ns);
-	return read_group(state, sink, now_ns, GPU_ERRORS, NULL, gpu_read_errors);
-}
-
-// The same reading gives the job's share of each GPU and each process's share.
-static int read_processes(void *state, struct sink *sink, uint64_t now_ns)
-{
-	struct gpu_source *s = state;
-	return s->tree ? gpu_read_processes(s, sink, now_ns) : -ENODEV;
-}
-
-static int read_nothing(void *state, struct sink *sink, uint64_t now_ns)
-{
-	(void)state;
-	(void)sink;
-	(void)now_ns;
-	return 0;
-}
-
-// Metrics of similar cost are in one group, because the sampler stretches a group that turns out to
-// be expensive. PCIe's 32-bit counters wrap every 68 ms at 63 GB/s, hence 40 ms; the driver's
-// buffer of utilisation loses nothing in 200 ms.
-static const struct group nvml_groups[N_GPU_GROUPS] = {
-	[GPU_BUSY] = {"utilization", ENTITY_GPU, busy_metrics, N_BUSY, 200 * NS_PER_MS, read_busy},
-	[GPU_MEMORY] = {"memory", ENTITY_GPU, memory_metrics, N_MEMORY, 100 * NS_PER_MS,
-		read_memory},
-	[GPU_CLOCK] = {"clock", ENTITY_GPU, clock_metrics, N_CLOCK, 100 * NS_PER_MS, read_clock},
-	[GPU_POWER] = {"power", ENTITY_GPU, power_metrics, N_POWER, 100 * NS_PER_MS, read_power},
-	[GPU_PCIE] = {"pcie", ENTITY_GPU, pcie_metrics, N_TRAFFIC, 40 * NS_PER_MS, read_pcie},
-	[GPU_NVLINK] = {"nvlink", ENTITY_GPU, nvlink_metrics, N_TRAFFIC, NS_PER_S, read_nvlink},
-	[GPU_GPM] = {"gpm", ENTITY_GPU, gpm_metrics, ARRAY_LENGTH(gpm_metrics), 120 * NS_PER_MS,
-		read_gpm},
-	[GPU_STATE] = {"state", ENTITY_GPU, state_metrics, N_STATE, NS_PER_S, read_state},
-	[GPU_ERRORS] = {"errors", ENTITY_GPU, error_metrics, N_ERRORS, 10 * NS_PER_S, read_errors},
-	[GPU_JOB] = {"job", ENTITY_GPU, job_metrics, N_JOB, NS_PER_S, read_nothing},
-	[GPU_PROCESS] = {"gpu_processes", ENTITY_PROCESS, process_metrics, N_PROCESS, NS_PER_S,
-		read_processes},
-};
-
-// "pid:[4026531836]" is the machine's initial pid namespace (PROC_PID_INIT_INO in Linux).
-static bool in_nested_namespace(int root_fd)
-{
-	char link[64];
-	ssize_t n = readlinkat(root_fd, "proc/self/ns/pid", link, sizeof(link) - 1);
-	link[n > 0 ? n : 0] = '\0';
-	return strcmp(link, "pid:[4026531836]") != 0;
-}
-
-// An instance without a UUID cannot be distinguished from others.
-static void find_instances(struct gpu_source *s, struct gpu *g)
-{
-	struct nvml_device *handles[GPU_MAX_INSTANCES];
-	size_t n = 0;
-	nvml_instances(s->nvml, g->handle, handles, ARRAY_LENGTH(handles), &n);
-	for (size_t i = 0; i < n; i++) {
-		struct gpu_instance *instance = &g->instances[g->n_instances];
-		instance->handle = handles[i];
-		g->n_instances += nvml_text(s->nvml, handles[i], NVML_UUID, instance->uuid,
-					  sizeof(instance->uuid)) == NVML_OK;
-	}
-	g->instance = g->n_instances == 1 ? 0 : -1;
-}
-
-static void open_gpu(struct gpu_source *s, struct gpu *g, struct sink *sink)
-{
-	int result = nvml_device(s->nvml, g->index, &g->handle);
-	snprintf(g->name, sizeof(g->name), "%s", "(unknown)");
-	snprintf(g->uuid, sizeof(g->uuid), "index-%u", g->index);
-	if (result == NVML_OK) {
-		char uuid[sizeof(g->uuid)];
-		nvml_text(s->nvml, g->handle, NVML_NAME, g->name, sizeof(g->name));
-		if (nvml_text(s->nvml, g->handle, NVML_UUID, uuid, sizeof(uuid)) == NVML_OK) {
-			memcpy(g->uuid, uuid, sizeof(uuid));
-		}
-		nvml_bus_id(s->nvml, g->handle, g->bus_id, sizeof(g->bus_id));
-		nvml_mig(s->nvml, g->handle, &g->mig);
-		if (g->mig) {
-			find_instances(s, g);
-		}
-	}
-	gpu_describe(s, g, sink);
-	if (result != NVML_OK) {
-		g->handle = NULL;
-		g->lost = true;
-		for (size_t group = 0; group < GPU_PROCESS; group++) {
-			sink_missing_group(
-				sink, g->entity, &nvml_groups[group], nvml_reason(result));
-		}
-	}
-}
-
-static int find_gpus(struct gpu_source *s, struct error *e)
-{
-	unsigned count = 0;
-	int result = nvml_device_count(s->nvml, &count);
-	if (result != NVML_OK) {
-		return error_set(e, EIO, "NVML does not count its GPUs: %s", nvml_reason(result));
-	}
-	if (count == 0) {
-		return error_set(e, ENODEV,
-			"no NVIDIA GPU; none is attached, or none given to this container or job");
-	}
-	s->gpus = calloc(count, sizeof(*s->gpus));
-	s->gpm_request = calloc(1, sizeof(*s->gpm_request));
-	if (!s->gpus || !s->gpm_request) {
-		return error_errno(e, ENOMEM, "NVML");
-	}
-	s->n_gpus = count;
-	int cuda = 0;
-	nvml_driver_version(s->nvml, s->driver, sizeof(s->driver));
-	if (nvml_cuda_version(s->nvml, &cuda) == NVML_OK && cuda > 0) {
-		snprintf(s->cuda, sizeof(s->cuda), "%d.%d", cuda / 1000, cuda % 1000 / 10);
-	}
-	return 0;
-}
-
-static void nvml_source_close(void *state)
-{
-	struct gpu_source *s = state;
-	if (!s) {
-		return;
-	}
-	gpu_say_unmatched(s, s->sink, true);
-	for (size_t i = 0; i < s->n_gpus; i++) {
-		gpu_say_gaps(s->sink, &s->gpus[i]);
-		gpu_gpm_close(s, &s->gpus[i]);
-	}
-	nvml_xids_free(s->nvml, s->xids);
-	nvml_close(s->nvml);
-	free(s->gpus);
-	free(s->gpm_request);
-	free(s->processes);
-	free(s->members);
-	free(s);
-}
-
-static int nvml_source_open(
-	const struct source_context *context, struct sink *sink, void **ret_state, struct error *e)
-{
-	if (context->captured) {
-		return error_set(e, ENODEV, "a captured machine has no driver to ask");
-	}
-	struct gpu_source *s = calloc(1, sizeof(*s));
-	if (!s) {
-		return error_errno(e, ENOMEM, "NVML");
-	}
-	s->sink = sink;
-	s->host = context->host;
-	s->start_ns = context->start_ns;
-	s->root_fd = context->root_fd;
-	s->tree = context->tree;
-	s->nested = in_nested_namespace(context->root_fd);
-	int r = nvml_open(NULL, &s->nvml, e);
-	r = r < 0 ? r : find_gpus(s, e);
-	if (r < 0) {
-		nvml_source_close(s);
-		return r;
-	}
-	for (size_t i = 0; i < s->n_gpus; i++) {
-		s->gpus[i].index = (unsigned)i;
-		s->gpus[i].instance = -1;
-		for (size_t error = 0; error < N_ERRORS; error++) {
-			s->gpus[i].errors[error] = VALUE_MISSING;
-		}
-		open_gpu(s, &s->gpus[i], sink);
-	}
-	gpu_visible_from_self(s);
-	gpu_xids_open(s, sink);
-	for (size_t i = 0; i < s->n_gpus; i++) {
-		if (!s->gpus[i].lost) {
-			gpu_describe_again(s, &s->gpus[i], sink);
-		}
-	}
-	*ret_state = s;
-	return 0;
-}
-
-extern const struct source source_nvml;
-const struct source source_nvml = {
-	.name = "nvml",
-	.help = "NVIDIA GPUs: utilisation, memory, PCIe, NVLink, power, clocks, processes",
-	.lane = LANE_DEVICE,
-	.groups = nvml_groups,
-	.n_groups = N_GPU_GROUPS,
-	.open = nvml_source_open,
-	.close = nvml_source_close,
-};
+static const struct group nvml_groups[N_GPU_GROUPS]; // at the end
 
 // Rows --------------------------------------------------------------------------------------------
 //
@@ -785,19 +512,109 @@ static void gpu_row(struct sink *sink, struct gpu *g, enum gpu_group group, uint
 	stream_row(g->streams[group], t_ns, values);
 }
 
-// Single readings ---------------------------------------------------------------------------------
+// Queries -----------------------------------------------------------------------------------------
 //
-// Readings that take one call or a few.
+// Metrics that are one number of the driver each. A new one is a row here and one in its group's
+// table.
 
-static int64_t checked(uint64_t value)
+static const struct gpu_query {
+	enum gpu_group group;
+	size_t metric;
+	enum { BY_FIELD, BY_NUMBER } by;
+	uint32_t id; // enum nvml_field_id, or enum nvml_number
+} queries[] = {
+	{GPU_CLOCK, CLOCK_SM, BY_NUMBER, NVML_SM_CLOCK},
+	{GPU_CLOCK, CLOCK_MEMORY, BY_NUMBER, NVML_MEMORY_CLOCK},
+	{GPU_CLOCK, CLOCK_THROTTLE, BY_NUMBER, NVML_CLOCK_REASONS},
+	{GPU_POWER, POWER_WATTS, BY_FIELD, NVML_FIELD_POWER_INSTANT},
+	{GPU_POWER, POWER_WATTS, BY_NUMBER, NVML_POWER},
+	{GPU_POWER, POWER_ENERGY, BY_FIELD, NVML_FIELD_ENERGY},
+	{GPU_STATE, STATE_TEMPERATURE, BY_NUMBER, NVML_CELSIUS},
+	{GPU_STATE, STATE_MEMORY_TEMPERATURE, BY_FIELD, NVML_FIELD_MEMORY_TEMPERATURE},
+	{GPU_STATE, STATE_POWER_LIMIT, BY_NUMBER, NVML_POWER_LIMIT},
+	{GPU_STATE, STATE_GENERATION, BY_NUMBER, NVML_PCIE_GENERATION},
+	{GPU_STATE, STATE_WIDTH, BY_NUMBER, NVML_PCIE_WIDTH},
+	{GPU_ERRORS, ERRORS_UNCORRECTED, BY_FIELD, NVML_FIELD_ECC_UNCORRECTED},
+	{GPU_ERRORS, ERRORS_CORRECTED, BY_FIELD, NVML_FIELD_ECC_CORRECTED},
+	{GPU_ERRORS, ERRORS_PAGES, BY_FIELD, NVML_FIELD_PAGES_RETIRED_SINGLE},
+	{GPU_ERRORS, ERRORS_PAGES, BY_FIELD, NVML_FIELD_PAGES_RETIRED_DOUBLE},
+	{GPU_ERRORS, ERRORS_ROWS, BY_FIELD, NVML_FIELD_ROWS_REMAPPED_CORRECTABLE},
+	{GPU_ERRORS, ERRORS_ROWS, BY_FIELD, NVML_FIELD_ROWS_REMAPPED_UNCORRECTABLE},
+	{GPU_ERRORS, ERRORS_REPLAYS, BY_FIELD, NVML_FIELD_PCIE_REPLAYS},
+};
+
+static bool is_asked(
+	const struct gpu_query *q, const struct gpu *g, enum gpu_group group, unsigned by)
 {
-	return value <= INT64_MAX ? (int64_t)value : VALUE_MISSING;
+	return q->group == group && q->by == by && gpu_wants(g, group, q->metric);
 }
+
+// Fields of one metric are added; if only one is available, it is the value.
+static void add_field(struct gpu_reading *r, size_t metric, int result, int64_t value)
+{
+	if (r->result[metric] == NVML_OK && result == NVML_OK) {
+		r->value[metric] += value;
+	} else if (r->result[metric] != NVML_OK) {
+		r->result[metric] = result;
+		r->value[metric] = value;
+	}
+}
+
+// Reads all fields in one call. If the whole call fails, all fields fail.
+static void ask_fields(
+	struct nvml *n, const struct gpu *g, enum gpu_group group, struct gpu_reading *r)
+{
+	struct nvml_field fields[NVML_MAX_FIELDS] = {0};
+	size_t metrics[NVML_MAX_FIELDS], n_fields = 0;
+	for (size_t i = 0; i < ARRAY_LENGTH(queries) && n_fields < NVML_MAX_FIELDS; i++) {
+		if (is_asked(&queries[i], g, group, BY_FIELD)) {
+			fields[n_fields].id = queries[i].id;
+			metrics[n_fields++] = queries[i].metric;
+		}
+	}
+	int all = n_fields > 0 ? nvml_fields(n, g->handle, fields, n_fields) : NVML_OK;
+	for (size_t i = 0; i < n_fields; i++) {
+		int64_t value = 0;
+		int result = all == NVML_OK ? (int)fields[i].result : all;
+		if (result == NVML_OK && !nvml_field_value(&fields[i], &value)) {
+			result = NVML_NO_DATA;
+		}
+		add_field(r, metrics[i], result, value);
+	}
+}
+
+// A metric that also has a field is asked for by number only where the field is unavailable.
+static void ask_numbers(
+	struct nvml *n, const struct gpu *g, enum gpu_group group, struct gpu_reading *r)
+{
+	for (size_t i = 0; i < ARRAY_LENGTH(queries); i++) {
+		int *result = &r->result[queries[i].metric];
+		if (is_asked(&queries[i], g, group, BY_NUMBER) &&
+			(*result == GPU_QUIET || nvml_outcome(*result) == NVML_NEVER)) {
+			*result = nvml_number(n, g->handle, (enum nvml_number)queries[i].id,
+				&r->value[queries[i].metric]);
+		}
+	}
+}
+
+static void gpu_ask(
+	struct nvml *n, const struct gpu *g, enum gpu_group group, struct gpu_reading *r)
+{
+	for (size_t i = 0; i < GPU_MAX_METRICS; i++) {
+		r->result[i] = GPU_QUIET;
+	}
+	ask_fields(n, g, group, r);
+	ask_numbers(n, g, group, r);
+}
+
+// Memory ------------------------------------------------------------------------------------------
+//
+// Memory of a GPU, or of the instance that the job may use. NVML has two layouts of it
+// (machine/nvml.h).
+
 static const char gpu_part_reason[] =
 	"the GPU is divided into instances (MIG), and which of them the job may use is not known";
 
-// One reading each of the wanted metrics.
-//
 // The device whose memory and processes are the job's: the GPU or an instance of it; NULL: the
 // instance is unknown.
 static struct nvml_device *gpu_part(const struct gpu *g)
@@ -807,112 +624,27 @@ static struct nvml_device *gpu_part(const struct gpu *g)
 	                           : NULL;
 }
 
-static void gpu_fill_memory(struct nvml *n, struct gpu *g, struct gpu_reading *r)
+static int64_t checked(uint64_t value)
+{
+	return value <= INT64_MAX ? (int64_t)value : VALUE_MISSING;
+}
+
+static void gpu_read_memory(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns)
 {
 	struct nvml_memory_v2 memory = {0};
 	struct nvml_device *part = gpu_part(g);
-	r->why = gpu_part_reason;
-	int result = part ? nvml_memory(n, part, &memory) : GPU_QUIET;
+	struct gpu_reading r = {.why = gpu_part_reason};
+	int result = part ? nvml_memory(s->nvml, part, &memory) : GPU_QUIET;
 	for (size_t i = 0; i < N_MEMORY; i++) {
-		r->result[i] = result;
+		r.result[i] = result;
 	}
-	r->value[MEMORY_USAGE] = checked(memory.used);
-	r->value[MEMORY_LIMIT] = checked(memory.total);
-	r->value[MEMORY_RESERVED] = checked(memory.reserved);
+	r.value[MEMORY_USAGE] = checked(memory.used);
+	r.value[MEMORY_LIMIT] = checked(memory.total);
+	r.value[MEMORY_RESERVED] = checked(memory.reserved);
 	if (result == NVML_OK && memory.reserved == NVML_NOT_AVAILABLE) {
-		r->result[MEMORY_RESERVED] = NVML_FUNCTION_NOT_FOUND;
+		r.result[MEMORY_RESERVED] = NVML_FUNCTION_NOT_FOUND;
 	}
-}
-
-static void fill_clock(
-	struct nvml *n, struct gpu *g, struct gpu_reading *r, size_t metric, unsigned clock)
-{
-	uint32_t megahertz = 0;
-	if (gpu_wants(g, GPU_CLOCK, metric)) {
-		r->result[metric] = nvml_clock(n, g->handle, clock, &megahertz);
-		r->value[metric] = megahertz;
-	}
-}
-
-static void gpu_fill_clock(struct nvml *n, struct gpu *g, struct gpu_reading *r)
-{
-	fill_clock(n, g, r, CLOCK_SM, NVML_CLOCK_SM);
-	fill_clock(n, g, r, CLOCK_MEMORY, NVML_CLOCK_MEMORY);
-	if (gpu_wants(g, GPU_CLOCK, CLOCK_THROTTLE)) {
-		uint64_t reasons = 0;
-		r->result[CLOCK_THROTTLE] = nvml_clock_reasons(n, g->handle, &reasons);
-		r->value[CLOCK_THROTTLE] = checked(reasons);
-	}
-}
-
-static void gpu_fill_fields(struct nvml *n, struct gpu *g, enum gpu_group group,
-	const struct gpu_field *wanted, size_t n_wanted, struct gpu_reading *r)
-{
-	struct nvml_field fields[NVML_MAX_FIELDS] = {0};
-	for (size_t i = 0; i < n_wanted; i++) {
-		fields[i].id = wanted[i].id;
-	}
-	int result = nvml_fields(n, g->handle, fields, n_wanted);
-	for (size_t i = 0; i < n_wanted; i++) {
-		size_t metric = wanted[i].metric;
-		int64_t value = 0;
-		if (!gpu_wants(g, group, metric)) {
-			continue;
-		}
-		int one = result == NVML_OK ? (int)fields[i].result : result;
-		if (one == NVML_OK && !nvml_field_value(&fields[i], &value)) {
-			one = NVML_NO_DATA;
-		}
-		// Two fields of one metric are added; if only one is available, it is the value.
-		if (r->result[metric] == NVML_OK && one == NVML_OK) {
-			r->value[metric] += value;
-		} else if (r->result[metric] != NVML_OK) {
-			r->result[metric] = one;
-			r->value[metric] = value;
-		}
-	}
-}
-
-static void gpu_fill_power(struct nvml *n, struct gpu *g, struct gpu_reading *r)
-{
-	static const struct gpu_field fields[] = {
-		{POWER_WATTS, NVML_FIELD_POWER_INSTANT},
-		{POWER_ENERGY, NVML_FIELD_ENERGY},
-	};
-	gpu_fill_fields(n, g, GPU_POWER, fields, ARRAY_LENGTH(fields), r);
-	if (gpu_wants(g, GPU_POWER, POWER_WATTS) &&
-		nvml_outcome(r->result[POWER_WATTS]) == NVML_NEVER) {
-		uint32_t milliwatts = 0;
-		r->result[POWER_WATTS] = nvml_number(n, g->handle, NVML_POWER, &milliwatts);
-		r->value[POWER_WATTS] = milliwatts;
-	}
-}
-
-static void fill_number(
-	struct nvml *n, struct gpu *g, struct gpu_reading *r, size_t metric, enum nvml_number which)
-{
-	uint32_t value = 0;
-	if (gpu_wants(g, GPU_STATE, metric)) {
-		r->result[metric] = nvml_number(n, g->handle, which, &value);
-		r->value[metric] = value;
-	}
-}
-
-static void gpu_fill_state(struct nvml *n, struct gpu *g, struct gpu_reading *r)
-{
-	static const struct gpu_field fields[] = {
-		{STATE_MEMORY_TEMPERATURE, NVML_FIELD_MEMORY_TEMPERATURE}};
-	if (gpu_wants(g, GPU_STATE, STATE_TEMPERATURE)) {
-		int32_t celsius = 0;
-		r->result[STATE_TEMPERATURE] = nvml_celsius(n, g->handle, &celsius);
-		r->value[STATE_TEMPERATURE] = celsius;
-	}
-	if (gpu_wants(g, GPU_STATE, STATE_MEMORY_TEMPERATURE)) {
-		gpu_fill_fields(n, g, GPU_STATE, fields, ARRAY_LENGTH(fields), r);
-	}
-	fill_number(n, g, r, STATE_POWER_LIMIT, NVML_POWER_LIMIT);
-	fill_number(n, g, r, STATE_GENERATION, NVML_PCIE_GENERATION);
-	fill_number(n, g, r, STATE_WIDTH, NVML_PCIE_WIDTH);
+	gpu_row(sink, g, GPU_MEMORY, now_ns, &r);
 }
 
 // Utilisation -------------------------------------------------------------------------------------
@@ -1191,20 +923,8 @@ static void gpu_take_xids(struct gpu_source *s, struct sink *sink, uint64_t now_
 // Writes counts, and an event if one increased.
 static void gpu_read_errors(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns)
 {
-	static const struct gpu_field fields[] = {
-		{ERRORS_UNCORRECTED, NVML_FIELD_ECC_UNCORRECTED},
-		{ERRORS_CORRECTED, NVML_FIELD_ECC_CORRECTED},
-		{ERRORS_PAGES, NVML_FIELD_PAGES_RETIRED_SINGLE},
-		{ERRORS_PAGES, NVML_FIELD_PAGES_RETIRED_DOUBLE},
-		{ERRORS_ROWS, NVML_FIELD_ROWS_REMAPPED_CORRECTABLE},
-		{ERRORS_ROWS, NVML_FIELD_ROWS_REMAPPED_UNCORRECTABLE},
-		{ERRORS_REPLAYS, NVML_FIELD_PCIE_REPLAYS},
-	};
 	struct gpu_reading r = {0};
-	for (size_t i = 0; i < N_ERRORS; i++) {
-		r.result[i] = GPU_QUIET;
-	}
-	gpu_fill_fields(s->nvml, g, GPU_ERRORS, fields, ARRAY_LENGTH(fields), &r);
+	gpu_ask(s->nvml, g, GPU_ERRORS, &r);
 	if (g->xids_watched) {
 		r.result[ERRORS_XIDS] = NVML_OK;
 		r.value[ERRORS_XIDS] = g->xids;
@@ -1217,156 +937,198 @@ static void gpu_read_errors(struct gpu_source *s, struct gpu *g, struct sink *si
 	}
 }
 
-// GPM ---------------------------------------------------------------------------------------------
+// Attributes --------------------------------------------------------------------------------------
 //
-// GPM, on Hopper and later: activity of the GPU's units between two samples, not just whether a
-// kernel was running. Each sample ends one interval and begins the next.
+// Constant properties of a GPU: its attributes including its peak rates, and whether the job may
+// see it.
 
-// The driver refreshes its counters at this rate; closer samples are meaningless.
-#define GPM_INTERVAL_MIN_NS (100 * NS_PER_MS)
-// Percent, with two digits.
-#define GPM_SCALE 100.0
+#define MAX_ENVIRONMENTS 64u // per reading
 
-// The group's metrics in order, then the rates of links, which become counters (Nvml traffic).
-static const uint32_t activities[] = {
-	NVML_GPM_SM_ACTIVITY,
-	NVML_GPM_SM_OCCUPANCY,
-	NVML_GPM_TENSOR,
-	NVML_GPM_DRAM,
-	NVML_GPM_FP64,
-	NVML_GPM_FP32,
-	NVML_GPM_FP16,
-	NVML_GPM_INTEGER,
-};
-static const uint32_t rates[] = {
-	NVML_GPM_PCIE_RECEIVE,
-	NVML_GPM_PCIE_TRANSMIT,
-	NVML_GPM_NVLINK_RECEIVE,
-	NVML_GPM_NVLINK_TRANSMIT,
+// Bytes per second of one lane in each direction, after line coding (8b/10b, 128b/130b, 242b/256b).
+static const double lane_bytes_per_s[] = {
+	[1] = 2.5e9 / 8 * 8 / 10,
+	[2] = 5e9 / 8 * 8 / 10,
+	[3] = 8e9 / 8 * 128 / 130,
+	[4] = 16e9 / 8 * 128 / 130,
+	[5] = 32e9 / 8 * 128 / 130,
+	[6] = 64e9 / 8 * 242 / 256,
 };
 
-static_assert(ARRAY_LENGTH(activities) <= GPU_MAX_METRICS, "a row holds them");
+// Cores of one multiprocessor by compute capability.
+static const struct {
+	int major;
+	int minor;
+	int64_t cores;
+} multiprocessor_cores[] = {
+	{5, 0, 128},
+	{5, 2, 128},
+	{5, 3, 128},
+	{6, 0, 64},
+	{6, 1, 128},
+	{6, 2, 128},
+	{7, 0, 64},
+	{7, 2, 64},
+	{7, 5, 64},
+	{8, 0, 64},
+	{8, 6, 128},
+	{8, 7, 128},
+	{8, 9, 128},
+	{9, 0, 128},
+	{10, 0, 128},
+	{10, 3, 128},
+	{12, 0, 128},
+	{12, 1, 128},
+};
 
-static void gpu_gpm_open(struct gpu_source *s, struct gpu *g, struct sink *sink)
+static const char *traffic_method_text(enum traffic_method method)
 {
-	struct gpu_gpm *gpm = &g->gpm;
-	int result = nvml_gpm_supported(s->nvml, g->handle);
-	for (size_t i = 0; i < ARRAY_LENGTH(gpm->samples) && result == NVML_OK; i++) {
-		result = nvml_gpm_new(s->nvml, &gpm->samples[i]);
-	}
-	gpm->supported = result == NVML_OK;
-	const char *reason =
-		result == NVML_FUNCTION_NOT_FOUND
-			? "this driver is too old for it (driver 520 and later, GPUs from Hopper)"
-		: result != NVML_NOT_SUPPORTED ? nvml_reason(result)
-		: g->mig ? "not supported while the GPU is divided into instances (MIG)"
-			 : "not supported by this GPU (Hopper and later)";
-	for (size_t i = 0; i < ARRAY_LENGTH(activities) && !gpm->supported; i++) {
-		gpu_never(sink, g, GPU_GPM, i, reason);
-	}
+	static const char *const texts[] = {
+		[TRAFFIC_COUNTERS] = "byte counters",
+		[TRAFFIC_GPM] = "GPM: link_rates over 100 ms and more, times time",
+		[TRAFFIC_SAMPLED] = "estimated: the rate over 20 ms of each second, times time",
+		[TRAFFIC_NONE] = "not measured",
+	};
+	return texts[method];
 }
 
-static void gpu_gpm_close(struct gpu_source *s, struct gpu *g)
+// JSON members, each preceded by a comma: the object begins with the index.
+static void add_text(struct text *t, const char *name, const char *value)
 {
-	nvml_gpm_free(s->nvml, g->gpm.samples[0]);
-	nvml_gpm_free(s->nvml, g->gpm.samples[1]);
+	text_format(t, ",\"%s\":", name);
+	text_append_json_string(t, value);
 }
 
-static void put_activities(
-	struct gpu *g, struct sink *sink, uint64_t now_ns, const struct nvml_gpm_metric *metrics)
+static void add_number(struct text *t, const char *name, double value)
 {
-	struct gpu_reading r = {.why = "the driver answered with a value that cannot be"};
-	for (size_t i = 0; i < ARRAY_LENGTH(activities); i++) {
-		double value = metrics[i].value;
-		r.result[i] = (int)metrics[i].result;
-		if (r.result[i] == NVML_OK && !(value >= 0 && value <= 100)) {
-			r.result[i] = GPU_QUIET;
-		}
-		r.value[i] = r.result[i] == NVML_OK ? (int64_t)lround(value * GPM_SCALE) : 0;
-	}
-	gpu_row(sink, g, GPU_GPM, now_ns, &r);
+	text_format(t, ",\"%s\":%.15g", name, value);
 }
 
-// Writes the traffic of a link that has no better source.
-static void put_rates(struct gpu *g, enum gpu_group group, struct sink *sink, uint64_t now_ns,
-	uint64_t elapsed, const struct nvml_gpm_metric *metrics)
+static void add_told(struct text *t, const char *name, int result, double value)
 {
-	double values[N_TRAFFIC];
-	for (size_t i = 0; i < N_TRAFFIC; i++) {
-		int result = (int)metrics[i].result;
-		values[i] = result == NVML_OK ? metrics[i].value : (double)NAN;
-		if (nvml_outcome(result) == NVML_NEVER) {
-			gpu_never(sink, g, group, i, nvml_reason(result));
-		}
-	}
-	if (gpu_wants_any(g, group)) {
-		gpu_traffic_rates(g, group, sink, now_ns, elapsed, values);
-	}
-}
-
-static void put_all(
-	struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns, uint64_t elapsed)
-{
-	const struct nvml_gpm_metric *metrics = s->gpm_request->metrics;
-	put_activities(g, sink, now_ns, metrics);
-	metrics += ARRAY_LENGTH(activities);
-	if (g->pcie.method == TRAFFIC_GPM) {
-		put_rates(g, GPU_PCIE, sink, now_ns, elapsed, metrics);
-	}
-	metrics += N_TRAFFIC;
-	if (g->nvlink.method == TRAFFIC_GPM) {
-		put_rates(g, GPU_NVLINK, sink, now_ns, elapsed, metrics);
-	}
-}
-
-static int ask(struct gpu_source *s, struct gpu *g)
-{
-	struct nvml_gpm_request *request = s->gpm_request;
-	size_t n = 0;
-	memset(request, 0, sizeof(*request));
-	for (size_t i = 0; i < ARRAY_LENGTH(activities); i++) {
-		request->metrics[n++].id = activities[i];
-	}
-	for (size_t i = 0; i < ARRAY_LENGTH(rates); i++) {
-		request->metrics[n++].id = rates[i];
-	}
-	request->n = (uint32_t)n;
-	request->before = g->gpm.samples[1 - g->gpm.newest];
-	request->after = g->gpm.samples[g->gpm.newest];
-	return nvml_gpm_metrics(s->nvml, request);
-}
-
-static void put_failure(struct gpu *g, struct sink *sink, uint64_t now_ns, int result)
-{
-	struct gpu_reading r = {0};
-	for (size_t i = 0; i < ARRAY_LENGTH(activities); i++) {
-		r.result[i] = result;
-	}
-	gpu_row(sink, g, GPU_GPM, now_ns, &r);
-}
-
-static void gpu_read_gpm(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns)
-{
-	struct gpu_gpm *gpm = &g->gpm;
-	uint64_t before_ns = gpm->last_ns;
-	if (!gpm->supported || (before_ns && now_ns - before_ns < GPM_INTERVAL_MIN_NS)) {
-		return;
-	}
-	unsigned next = 1 - gpm->newest;
-	int result = nvml_gpm_read(s->nvml, g->handle, gpm->samples[next]);
 	if (result == NVML_OK) {
-		gpm->newest = next;
-		gpm->last_ns = now_ns;
+		add_number(t, name, value);
 	}
-	if (result == NVML_OK && before_ns) {
-		result = ask(s, g);
-		if (result == NVML_OK) {
-			put_all(s, g, sink, now_ns, now_ns - before_ns);
+}
+
+// Adds a number of the driver times `scale`, if it has that number. Returns the driver's result.
+static int add_asked(const struct gpu_source *s, const struct gpu *g, struct text *t,
+	const char *name, enum nvml_number which, double scale, int64_t *ret)
+{
+	*ret = 0;
+	int result = nvml_number(s->nvml, g->handle, which, ret);
+	add_told(t, name, result, (double)*ret * scale);
+	return result;
+}
+
+static void add_link(const struct gpu *g, struct text *t)
+{
+	if (g->pcie_generation > 0) {
+		add_number(t, "pcie_generation_max", g->pcie_generation);
+		add_number(t, "pcie_width_max", g->pcie_width);
+	}
+	if (g->pcie_peak > 0) {
+		add_number(t, "pcie_peak_bytes_per_s", (double)g->pcie_peak);
+	}
+}
+
+static void add_memory(struct gpu_source *s, struct gpu *g, struct text *t)
+{
+	struct nvml_memory_v2 memory = {0};
+	int64_t bits, megahertz;
+	struct nvml_device *part = gpu_part(g);
+	int result = part ? nvml_memory(s->nvml, part, &memory) : GPU_QUIET;
+	add_told(t, "memory_bytes", result, (double)memory.total);
+	result = add_asked(s, g, t, "clock_memory_max_hz", NVML_MEMORY_CLOCK_MAX, 1e6, &megahertz);
+	int bus = add_asked(s, g, t, "memory_bus_bits", NVML_MEMORY_BUS_BITS, 1, &bits);
+	// NVML's memory clock is half the transfer rate, for GDDR and HBM alike (A100: 5120 bits,
+	// 1215 MHz, 1555 GB/s).
+	add_told(t, "memory_peak_bytes_per_s", result != NVML_OK ? result : bus,
+		(double)bits / 8.0 * (double)megahertz * 1e6 * 2);
+}
+
+static void add_compute(struct gpu_source *s, struct gpu *g, struct text *t)
+{
+	int major = 0, minor = 0;
+	int64_t cores, megahertz;
+	bool told = nvml_compute_capability(s->nvml, g->handle, &major, &minor) == NVML_OK;
+	if (told) {
+		text_format(t, ",\"compute_capability\":\"%d.%d\"", major, minor);
+	}
+	int result = add_asked(s, g, t, "cores", NVML_CORES, 1, &cores);
+	for (size_t i = 0; i < ARRAY_LENGTH(multiprocessor_cores) && told; i++) {
+		if (multiprocessor_cores[i].major == major &&
+			multiprocessor_cores[i].minor == minor) {
+			add_told(t, "multiprocessors", result,
+				(double)(cores / multiprocessor_cores[i].cores));
 		}
 	}
-	if (result != NVML_OK) {
-		put_failure(g, sink, now_ns, result);
+	add_asked(s, g, t, "clock_sm_max_hz", NVML_SM_CLOCK_MAX, 1e6, &megahertz);
+	add_asked(s, g, t, "clock_sm_application_hz", NVML_SM_CLOCK_APPLICATION, 1e6, &megahertz);
+}
+
+static void add_rest(struct gpu_source *s, struct gpu *g, struct text *t)
+{
+	int64_t milliwatts = 0;
+	int result = nvml_number(s->nvml, g->handle, NVML_POWER_LIMIT, &milliwatts);
+	add_told(t, "power_limit_w", result, (double)milliwatts / 1e3);
+	text_format(t, ",\"mig\":%s", g->mig ? "true" : "false");
+	if (g->n_instances > 0) {
+		add_number(t, "mig_instances", (double)g->n_instances);
 	}
+	if (g->instance >= 0) {
+		add_text(t, "mig_instance", g->instances[g->instance].uuid);
+	}
+	if (s->driver[0]) {
+		add_text(t, "driver", s->driver);
+	}
+	if (s->cuda[0]) {
+		add_text(t, "cuda", s->cuda);
+	}
+	add_text(t, "pcie_method", traffic_method_text(g->pcie.method));
+	add_text(t, "nvlink_method", traffic_method_text(g->nvlink.method));
+	if (g->visible != GPU_VISIBLE_UNKNOWN) {
+		text_format(t, ",\"visible\":%s", g->visible == GPU_VISIBLE ? "true" : "false");
+	}
+}
+
+static char *attributes_of(struct gpu_source *s, struct gpu *g)
+{
+	_cleanup_text_ struct text t = {0};
+	text_format(&t, "{\"index\":%u", g->index);
+	add_text(&t, "model", g->name);
+	add_text(&t, "uuid", g->uuid);
+	if (g->bus_id[0]) {
+		add_text(&t, "pci_bus_id", g->bus_id);
+	}
+	add_memory(s, g, &t);
+	add_compute(s, g, &t);
+	add_link(g, &t);
+	add_rest(s, g, &t);
+	text_append_string(&t, "}");
+	return text_steal(&t);
+}
+
+static struct sink_entity entity_of(
+	const struct gpu_source *s, const struct gpu *g, const char *name, const char *attributes)
+{
+	return (struct sink_entity){
+		.kind = ENTITY_GPU,
+		.key = g->uuid,
+		.name = name,
+		.parent = s->host,
+		.first_ns = s->start_ns,
+		.attributes = attributes,
+	};
+}
+
+// Announces its attributes again.
+static void gpu_describe_again(struct gpu_source *s, struct gpu *g, struct sink *sink)
+{
+	char name[128];
+	snprintf(name, sizeof(name), "GPU %u %s", g->index, g->name);
+	_cleanup_free_ char *attributes = attributes_of(s, g);
+	struct sink_entity entity = entity_of(s, g, name, attributes);
+	sink_entity_update(sink, g->entity, &entity);
 }
 
 // PCIe and NVLink ---------------------------------------------------------------------------------
@@ -1397,17 +1159,6 @@ static const uint32_t nvlink_fields[N_TRAFFIC] = {
 	[TRAFFIC_TO_GPU] = NVML_FIELD_NVLINK_RECEIVE,
 	[TRAFFIC_FROM_GPU] = NVML_FIELD_NVLINK_TRANSMIT,
 };
-
-static const char *traffic_method_text(enum traffic_method method)
-{
-	static const char *const texts[] = {
-		[TRAFFIC_COUNTERS] = "byte counters",
-		[TRAFFIC_GPM] = "GPM: link_rates over 100 ms and more, times time",
-		[TRAFFIC_SAMPLED] = "estimated: the rate over 20 ms of each second, times time",
-		[TRAFFIC_NONE] = "not measured",
-	};
-	return texts[method];
-}
 
 static int read_fields(struct nvml *n, struct gpu *g, const uint32_t ids[N_TRAFFIC], uint32_t scope,
 	struct nvml_field fields[N_TRAFFIC], int64_t values[N_TRAFFIC])
@@ -1621,215 +1372,139 @@ static void gpu_traffic_rates(struct gpu *g, enum gpu_group group, struct sink *
 	put_totals(g, group, t, sink, now_ns, results);
 }
 
-// Attributes --------------------------------------------------------------------------------------
+// GPM ---------------------------------------------------------------------------------------------
 //
-// Constant properties of a GPU: its attributes including its peak rates, and whether the job may
-// see it.
+// GPM, on Hopper and later: activity of the GPU's units between two samples, not just whether a
+// kernel was running. Each sample ends one interval and begins the next.
 
-#define MAX_ENVIRONMENTS 64u // per reading
+// The driver refreshes its counters at this rate; closer samples are meaningless.
+#define GPM_INTERVAL_MIN_NS (100 * NS_PER_MS)
+// Percent, with two digits.
+#define GPM_SCALE 100.0
 
-// Bytes per second of one lane in each direction, after line coding (8b/10b, 128b/130b, 242b/256b).
-static const double lane_bytes_per_s[] = {
-	[1] = 2.5e9 / 8 * 8 / 10,
-	[2] = 5e9 / 8 * 8 / 10,
-	[3] = 8e9 / 8 * 128 / 130,
-	[4] = 16e9 / 8 * 128 / 130,
-	[5] = 32e9 / 8 * 128 / 130,
-	[6] = 64e9 / 8 * 242 / 256,
-};
-
-// Cores of one multiprocessor by compute capability.
-static const struct {
-	int major;
-	int minor;
-	unsigned cores;
-} multiprocessor_cores[] = {
-	{5, 0, 128},
-	{5, 2, 128},
-	{5, 3, 128},
-	{6, 0, 64},
-	{6, 1, 128},
-	{6, 2, 128},
-	{7, 0, 64},
-	{7, 2, 64},
-	{7, 5, 64},
-	{8, 0, 64},
-	{8, 6, 128},
-	{8, 7, 128},
-	{8, 9, 128},
-	{9, 0, 128},
-	{10, 0, 128},
-	{10, 3, 128},
-	{12, 0, 128},
-	{12, 1, 128},
-};
-
-// JSON members, each preceded by a comma: the object begins with the index.
-static void add_text(struct text *t, const char *name, const char *value)
+static void gpu_gpm_open(struct gpu_source *s, struct gpu *g, struct sink *sink)
 {
-	text_format(t, ",\"%s\":", name);
-	text_append_json_string(t, value);
-}
-
-static void add_number(struct text *t, const char *name, double value)
-{
-	text_format(t, ",\"%s\":%.15g", name, value);
-}
-
-static void add_told(struct text *t, const char *name, int result, double value)
-{
-	if (result == NVML_OK) {
-		add_number(t, name, value);
+	struct gpu_gpm *gpm = &g->gpm;
+	int result = nvml_gpm_supported(s->nvml, g->handle);
+	for (size_t i = 0; i < ARRAY_LENGTH(gpm->samples) && result == NVML_OK; i++) {
+		result = nvml_gpm_new(s->nvml, &gpm->samples[i]);
+	}
+	gpm->supported = result == NVML_OK;
+	const char *reason =
+		result == NVML_FUNCTION_NOT_FOUND
+			? "this driver is too old for it (driver 520 and later, GPUs from Hopper)"
+		: result != NVML_NOT_SUPPORTED ? nvml_reason(result)
+		: g->mig ? "not supported while the GPU is divided into instances (MIG)"
+			 : "not supported by this GPU (Hopper and later)";
+	for (size_t i = 0; i < ARRAY_LENGTH(gpm_activities) && !gpm->supported; i++) {
+		gpu_never(sink, g, GPU_GPM, i, reason);
 	}
 }
 
-static void add_link(const struct gpu *g, struct text *t)
+static void gpu_gpm_close(struct gpu_source *s, struct gpu *g)
 {
-	if (g->pcie_generation > 0) {
-		add_number(t, "pcie_generation_max", g->pcie_generation);
-		add_number(t, "pcie_width_max", g->pcie_width);
-	}
-	if (g->pcie_peak > 0) {
-		add_number(t, "pcie_peak_bytes_per_s", (double)g->pcie_peak);
-	}
+	nvml_gpm_free(s->nvml, g->gpm.samples[0]);
+	nvml_gpm_free(s->nvml, g->gpm.samples[1]);
 }
 
-// The fastest link of this GPU and its slot: an idle link reports less.
-static void find_link(struct gpu_source *s, struct gpu *g)
+static void put_activities(
+	struct gpu *g, struct sink *sink, uint64_t now_ns, const struct nvml_gpm_metric *metrics)
 {
-	uint32_t generation = 0, width = 0;
-	if (nvml_number(s->nvml, g->handle, NVML_PCIE_GENERATION_MAX, &generation) != NVML_OK ||
-		nvml_number(s->nvml, g->handle, NVML_PCIE_WIDTH_MAX, &width) != NVML_OK) {
-		return;
+	struct gpu_reading r = {.why = "the driver answered with a value that cannot be"};
+	for (size_t i = 0; i < ARRAY_LENGTH(gpm_activities); i++) {
+		double value = metrics[i].value;
+		r.result[i] = (int)metrics[i].result;
+		if (r.result[i] == NVML_OK && !(value >= 0 && value <= 100)) {
+			r.result[i] = GPU_QUIET;
+		}
+		r.value[i] = r.result[i] == NVML_OK ? (int64_t)lround(value * GPM_SCALE) : 0;
 	}
-	g->pcie_generation = generation;
-	g->pcie_width = width;
-	if (generation >= 1 && generation < ARRAY_LENGTH(lane_bytes_per_s) && width >= 1 &&
-		width <= 32) {
-		g->pcie_peak = (uint64_t)(lane_bytes_per_s[generation] * width);
-	}
+	gpu_row(sink, g, GPU_GPM, now_ns, &r);
 }
 
-static void add_memory(struct gpu_source *s, struct gpu *g, struct text *t)
+// Writes the traffic of a link that has no better source.
+static void put_rates(struct gpu *g, enum gpu_group group, struct sink *sink, uint64_t now_ns,
+	uint64_t elapsed, const struct nvml_gpm_metric *metrics)
 {
-	struct nvml_memory_v2 memory = {0};
-	uint32_t bits = 0, megahertz = 0;
-	struct nvml_device *part = gpu_part(g);
-	int result = part ? nvml_memory(s->nvml, part, &memory) : GPU_QUIET;
-	add_told(t, "memory_bytes", result, (double)memory.total);
-	result = nvml_clock_max(s->nvml, g->handle, NVML_CLOCK_MEMORY, &megahertz);
-	add_told(t, "clock_memory_max_hz", result, megahertz * 1e6);
-	int bus = nvml_number(s->nvml, g->handle, NVML_MEMORY_BUS_BITS, &bits);
-	add_told(t, "memory_bus_bits", bus, bits);
-	// NVML's memory clock is half the transfer rate, for GDDR and HBM alike (A100: 5120 bits,
-	// 1215 MHz, 1555 GB/s).
-	add_told(t, "memory_peak_bytes_per_s", result != NVML_OK ? result : bus,
-		bits / 8.0 * megahertz * 1e6 * 2);
-}
-
-static void add_compute(struct gpu_source *s, struct gpu *g, struct text *t)
-{
-	int major = 0, minor = 0;
-	uint32_t cores = 0, megahertz = 0;
-	bool told = nvml_compute_capability(s->nvml, g->handle, &major, &minor) == NVML_OK;
-	int result = nvml_number(s->nvml, g->handle, NVML_CORES, &cores);
-	if (told) {
-		text_format(t, ",\"compute_capability\":\"%d.%d\"", major, minor);
-	}
-	add_told(t, "cores", result, cores);
-	for (size_t i = 0; i < ARRAY_LENGTH(multiprocessor_cores) && told; i++) {
-		if (multiprocessor_cores[i].major == major &&
-			multiprocessor_cores[i].minor == minor) {
-			add_told(t, "multiprocessors", result,
-				(double)(cores / multiprocessor_cores[i].cores));
+	double values[N_TRAFFIC];
+	for (size_t i = 0; i < N_TRAFFIC; i++) {
+		int result = (int)metrics[i].result;
+		values[i] = result == NVML_OK ? metrics[i].value : (double)NAN;
+		if (nvml_outcome(result) == NVML_NEVER) {
+			gpu_never(sink, g, group, i, nvml_reason(result));
 		}
 	}
-	result = nvml_clock_max(s->nvml, g->handle, NVML_CLOCK_SM, &megahertz);
-	add_told(t, "clock_sm_max_hz", result, megahertz * 1e6);
-	result = nvml_clock_application(s->nvml, g->handle, NVML_CLOCK_SM, &megahertz);
-	add_told(t, "clock_sm_application_hz", result, megahertz * 1e6);
-}
-
-static void add_rest(struct gpu_source *s, struct gpu *g, struct text *t)
-{
-	uint32_t milliwatts = 0;
-	int result = nvml_number(s->nvml, g->handle, NVML_POWER_LIMIT, &milliwatts);
-	add_told(t, "power_limit_w", result, milliwatts / 1e3);
-	text_format(t, ",\"mig\":%s", g->mig ? "true" : "false");
-	if (g->n_instances > 0) {
-		add_number(t, "mig_instances", (double)g->n_instances);
-	}
-	if (g->instance >= 0) {
-		add_text(t, "mig_instance", g->instances[g->instance].uuid);
-	}
-	if (s->driver[0]) {
-		add_text(t, "driver", s->driver);
-	}
-	if (s->cuda[0]) {
-		add_text(t, "cuda", s->cuda);
-	}
-	add_text(t, "pcie_method", traffic_method_text(g->pcie.method));
-	add_text(t, "nvlink_method", traffic_method_text(g->nvlink.method));
-	if (g->visible != GPU_VISIBLE_UNKNOWN) {
-		text_format(t, ",\"visible\":%s", g->visible == GPU_VISIBLE ? "true" : "false");
+	if (gpu_wants_any(g, group)) {
+		gpu_traffic_rates(g, group, sink, now_ns, elapsed, values);
 	}
 }
 
-static char *attributes_of(struct gpu_source *s, struct gpu *g)
+static void put_all(
+	struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns, uint64_t elapsed)
 {
-	_cleanup_text_ struct text t = {0};
-	text_format(&t, "{\"index\":%u", g->index);
-	add_text(&t, "model", g->name);
-	add_text(&t, "uuid", g->uuid);
-	if (g->bus_id[0]) {
-		add_text(&t, "pci_bus_id", g->bus_id);
+	const struct nvml_gpm_metric *metrics = s->gpm_request->metrics;
+	put_activities(g, sink, now_ns, metrics);
+	metrics += ARRAY_LENGTH(gpm_activities);
+	if (g->pcie.method == TRAFFIC_GPM) {
+		put_rates(g, GPU_PCIE, sink, now_ns, elapsed, metrics);
 	}
-	add_memory(s, g, &t);
-	add_compute(s, g, &t);
-	add_link(g, &t);
-	add_rest(s, g, &t);
-	text_append_string(&t, "}");
-	return text_steal(&t);
-}
-
-static struct sink_entity entity_of(
-	const struct gpu_source *s, const struct gpu *g, const char *name, const char *attributes)
-{
-	return (struct sink_entity){
-		.kind = ENTITY_GPU,
-		.key = g->uuid,
-		.name = name,
-		.parent = s->host,
-		.first_ns = s->start_ns,
-		.attributes = attributes,
-	};
-}
-
-// Reads the constant properties and announces the GPU.
-static void gpu_describe(struct gpu_source *s, struct gpu *g, struct sink *sink)
-{
-	char name[128];
-	snprintf(name, sizeof(name), "GPU %u %s", g->index, g->name);
-	// Announced first, because the readings that determine the attributes' methods may already
-	// report something about it.
-	struct sink_entity entity = entity_of(s, g, name, NULL);
-	g->entity = sink_entity(sink, &entity);
-	if (g->handle) {
-		find_link(s, g);
-		gpu_gpm_open(s, g, sink);
-		gpu_traffic_probe(s, g, sink);
+	metrics += N_TRAFFIC;
+	if (g->nvlink.method == TRAFFIC_GPM) {
+		put_rates(g, GPU_NVLINK, sink, now_ns, elapsed, metrics);
 	}
 }
 
-// Announces its attributes again.
-static void gpu_describe_again(struct gpu_source *s, struct gpu *g, struct sink *sink)
+static int ask(struct gpu_source *s, struct gpu *g)
 {
-	char name[128];
-	snprintf(name, sizeof(name), "GPU %u %s", g->index, g->name);
-	_cleanup_free_ char *attributes = attributes_of(s, g);
-	struct sink_entity entity = entity_of(s, g, name, attributes);
-	sink_entity_update(sink, g->entity, &entity);
+	struct nvml_gpm_request *request = s->gpm_request;
+	size_t n = 0;
+	memset(request, 0, sizeof(*request));
+	for (size_t i = 0; i < ARRAY_LENGTH(gpm_activities); i++) {
+		request->metrics[n++].id = gpm_activities[i];
+	}
+	for (size_t i = 0; i < ARRAY_LENGTH(gpm_rates); i++) {
+		request->metrics[n++].id = gpm_rates[i];
+	}
+	request->n = (uint32_t)n;
+	request->before = g->gpm.samples[1 - g->gpm.newest];
+	request->after = g->gpm.samples[g->gpm.newest];
+	return nvml_gpm_metrics(s->nvml, request);
 }
+
+static void put_failure(struct gpu *g, struct sink *sink, uint64_t now_ns, int result)
+{
+	struct gpu_reading r = {0};
+	for (size_t i = 0; i < ARRAY_LENGTH(gpm_activities); i++) {
+		r.result[i] = result;
+	}
+	gpu_row(sink, g, GPU_GPM, now_ns, &r);
+}
+
+static void gpu_read_gpm(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns)
+{
+	struct gpu_gpm *gpm = &g->gpm;
+	uint64_t before_ns = gpm->last_ns;
+	if (!gpm->supported || (before_ns && now_ns - before_ns < GPM_INTERVAL_MIN_NS)) {
+		return;
+	}
+	unsigned next = 1 - gpm->newest;
+	int result = nvml_gpm_read(s->nvml, g->handle, gpm->samples[next]);
+	if (result == NVML_OK) {
+		gpm->newest = next;
+		gpm->last_ns = now_ns;
+	}
+	if (result == NVML_OK && before_ns) {
+		result = ask(s, g);
+		if (result == NVML_OK) {
+			put_all(s, g, sink, now_ns, now_ns - before_ns);
+		}
+	}
+	if (result != NVML_OK) {
+		put_failure(g, sink, now_ns, result);
+	}
+}
+
+// Visible GPUs ------------------------------------------------------------------------------------
 
 static size_t identify(const struct gpu_source *s, struct gpu_identity *identities)
 {
@@ -2277,3 +1952,300 @@ static int gpu_read_processes(struct gpu_source *s, struct sink *sink, uint64_t 
 	gpu_say_unmatched(s, sink, false);
 	return 0;
 }
+
+// Source ------------------------------------------------------------------------------------------
+
+// The fastest link of this GPU and its slot: an idle link reports less.
+static void find_link(struct gpu_source *s, struct gpu *g)
+{
+	int64_t generation = 0, width = 0;
+	if (nvml_number(s->nvml, g->handle, NVML_PCIE_GENERATION_MAX, &generation) != NVML_OK ||
+		nvml_number(s->nvml, g->handle, NVML_PCIE_WIDTH_MAX, &width) != NVML_OK) {
+		return;
+	}
+	g->pcie_generation = (uint32_t)generation;
+	g->pcie_width = (uint32_t)width;
+	if (generation >= 1 && generation < (int64_t)ARRAY_LENGTH(lane_bytes_per_s) && width >= 1 &&
+		width <= 32) {
+		g->pcie_peak = (uint64_t)(lane_bytes_per_s[generation] * (double)width);
+	}
+}
+
+// Reads the constant properties and announces the GPU.
+static void gpu_describe(struct gpu_source *s, struct gpu *g, struct sink *sink)
+{
+	char name[128];
+	snprintf(name, sizeof(name), "GPU %u %s", g->index, g->name);
+	// Announced first, because the readings that determine the attributes' methods may already
+	// report something about it.
+	struct sink_entity entity = entity_of(s, g, name, NULL);
+	g->entity = sink_entity(sink, &entity);
+	if (g->handle) {
+		find_link(s, g);
+		gpu_gpm_open(s, g, sink);
+		gpu_traffic_probe(s, g, sink);
+	}
+}
+
+typedef void read_function(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns);
+
+// Traffic that has no better source also uses GPM's readings.
+static bool wanted(const struct gpu *g, enum gpu_group group)
+{
+	return gpu_wants_any(g, group) ||
+	       (group == GPU_GPM &&
+		       ((g->pcie.method == TRAFFIC_GPM && gpu_wants_any(g, GPU_PCIE)) ||
+			       (g->nvlink.method == TRAFFIC_GPM && gpu_wants_any(g, GPU_NVLINK))));
+}
+
+// Reads the group for every GPU that has it; NULL: by its queries. Returns -ENODEV if none has it
+// any more; the reasons were reported.
+static int read_group(struct gpu_source *s, struct sink *sink, uint64_t now_ns,
+	enum gpu_group group, read_function *read)
+{
+	bool any = false;
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		struct gpu *g = &s->gpus[i];
+		if (!wanted(g, group)) {
+			continue;
+		}
+		if (read) {
+			read(s, g, sink, now_ns);
+		} else {
+			struct gpu_reading r = {0};
+			gpu_ask(s->nvml, g, group, &r);
+			gpu_row(sink, g, group, now_ns, &r);
+		}
+		any = any || wanted(g, group);
+	}
+	return any ? 0 : -ENODEV;
+}
+
+static int read_busy(void *state, struct sink *sink, uint64_t now_ns)
+{
+	return read_group(state, sink, now_ns, GPU_BUSY, gpu_read_busy);
+}
+
+static int read_memory(void *state, struct sink *sink, uint64_t now_ns)
+{
+	return read_group(state, sink, now_ns, GPU_MEMORY, gpu_read_memory);
+}
+
+static int read_clock(void *state, struct sink *sink, uint64_t now_ns)
+{
+	return read_group(state, sink, now_ns, GPU_CLOCK, NULL);
+}
+
+static int read_power(void *state, struct sink *sink, uint64_t now_ns)
+{
+	return read_group(state, sink, now_ns, GPU_POWER, NULL);
+}
+
+static int read_pcie(void *state, struct sink *sink, uint64_t now_ns)
+{
+	return read_group(state, sink, now_ns, GPU_PCIE, gpu_read_pcie);
+}
+
+static int read_nvlink(void *state, struct sink *sink, uint64_t now_ns)
+{
+	return read_group(state, sink, now_ns, GPU_NVLINK, gpu_read_nvlink);
+}
+
+static int read_gpm(void *state, struct sink *sink, uint64_t now_ns)
+{
+	return read_group(state, sink, now_ns, GPU_GPM, gpu_read_gpm);
+}
+
+static int read_state(void *state, struct sink *sink, uint64_t now_ns)
+{
+	return read_group(state, sink, now_ns, GPU_STATE, NULL);
+}
+
+static int read_errors(void *state, struct sink *sink, uint64_t now_ns)
+{
+	gpu_take_xids(state, sink, now_ns);
+	return read_group(state, sink, now_ns, GPU_ERRORS, gpu_read_errors);
+}
+
+// The same reading gives the job's share of each GPU and each process's share.
+static int read_processes(void *state, struct sink *sink, uint64_t now_ns)
+{
+	struct gpu_source *s = state;
+	return s->tree ? gpu_read_processes(s, sink, now_ns) : -ENODEV;
+}
+
+static int read_nothing(void *state, struct sink *sink, uint64_t now_ns)
+{
+	(void)state;
+	(void)sink;
+	(void)now_ns;
+	return 0;
+}
+
+// Metrics of similar cost are in one group, because the sampler stretches a group that turns out to
+// be expensive. PCIe's 32-bit counters wrap every 68 ms at 63 GB/s, hence 40 ms; the driver's
+// buffer of utilisation loses nothing in 200 ms.
+static const struct group nvml_groups[N_GPU_GROUPS] = {
+	[GPU_BUSY] = {"utilization", ENTITY_GPU, busy_metrics, N_BUSY, 200 * NS_PER_MS, read_busy},
+	[GPU_MEMORY] = {"memory", ENTITY_GPU, memory_metrics, N_MEMORY, 100 * NS_PER_MS,
+		read_memory},
+	[GPU_CLOCK] = {"clock", ENTITY_GPU, clock_metrics, N_CLOCK, 100 * NS_PER_MS, read_clock},
+	[GPU_POWER] = {"power", ENTITY_GPU, power_metrics, N_POWER, 100 * NS_PER_MS, read_power},
+	[GPU_PCIE] = {"pcie", ENTITY_GPU, pcie_metrics, N_TRAFFIC, 40 * NS_PER_MS, read_pcie},
+	[GPU_NVLINK] = {"nvlink", ENTITY_GPU, nvlink_metrics, N_TRAFFIC, NS_PER_S, read_nvlink},
+	[GPU_GPM] = {"gpm", ENTITY_GPU, gpm_metrics, ARRAY_LENGTH(gpm_metrics), 120 * NS_PER_MS,
+		read_gpm},
+	[GPU_STATE] = {"state", ENTITY_GPU, state_metrics, N_STATE, NS_PER_S, read_state},
+	[GPU_ERRORS] = {"errors", ENTITY_GPU, error_metrics, N_ERRORS, 10 * NS_PER_S, read_errors},
+	[GPU_JOB] = {"job", ENTITY_GPU, job_metrics, N_JOB, NS_PER_S, read_nothing},
+	[GPU_PROCESS] = {"gpu_processes", ENTITY_PROCESS, process_metrics, N_PROCESS, NS_PER_S,
+		read_processes},
+};
+
+// "pid:[4026531836]" is the machine's initial pid namespace (PROC_PID_INIT_INO in Linux).
+static bool in_nested_namespace(int root_fd)
+{
+	char link[64];
+	ssize_t n = readlinkat(root_fd, "proc/self/ns/pid", link, sizeof(link) - 1);
+	link[n > 0 ? n : 0] = '\0';
+	return strcmp(link, "pid:[4026531836]") != 0;
+}
+
+// An instance without a UUID cannot be distinguished from others.
+static void find_instances(struct gpu_source *s, struct gpu *g)
+{
+	struct nvml_device *handles[GPU_MAX_INSTANCES];
+	size_t n = 0;
+	nvml_instances(s->nvml, g->handle, handles, ARRAY_LENGTH(handles), &n);
+	for (size_t i = 0; i < n; i++) {
+		struct gpu_instance *instance = &g->instances[g->n_instances];
+		instance->handle = handles[i];
+		g->n_instances += nvml_text(s->nvml, handles[i], NVML_UUID, instance->uuid,
+					  sizeof(instance->uuid)) == NVML_OK;
+	}
+	g->instance = g->n_instances == 1 ? 0 : -1;
+}
+
+static void open_gpu(struct gpu_source *s, struct gpu *g, struct sink *sink)
+{
+	int result = nvml_device(s->nvml, g->index, &g->handle);
+	snprintf(g->name, sizeof(g->name), "%s", "(unknown)");
+	snprintf(g->uuid, sizeof(g->uuid), "index-%u", g->index);
+	if (result == NVML_OK) {
+		char uuid[sizeof(g->uuid)];
+		nvml_text(s->nvml, g->handle, NVML_NAME, g->name, sizeof(g->name));
+		if (nvml_text(s->nvml, g->handle, NVML_UUID, uuid, sizeof(uuid)) == NVML_OK) {
+			memcpy(g->uuid, uuid, sizeof(uuid));
+		}
+		nvml_bus_id(s->nvml, g->handle, g->bus_id, sizeof(g->bus_id));
+		nvml_mig(s->nvml, g->handle, &g->mig);
+		if (g->mig) {
+			find_instances(s, g);
+		}
+	}
+	gpu_describe(s, g, sink);
+	if (result != NVML_OK) {
+		g->handle = NULL;
+		g->lost = true;
+		for (size_t group = 0; group < GPU_PROCESS; group++) {
+			sink_missing_group(
+				sink, g->entity, &nvml_groups[group], nvml_reason(result));
+		}
+	}
+}
+
+static int find_gpus(struct gpu_source *s, struct error *e)
+{
+	unsigned count = 0;
+	int result = nvml_device_count(s->nvml, &count);
+	if (result != NVML_OK) {
+		return error_set(e, EIO, "NVML does not count its GPUs: %s", nvml_reason(result));
+	}
+	if (count == 0) {
+		return error_set(e, ENODEV,
+			"no NVIDIA GPU; none is attached, or none given to this container or job");
+	}
+	s->gpus = calloc(count, sizeof(*s->gpus));
+	s->gpm_request = calloc(1, sizeof(*s->gpm_request));
+	if (!s->gpus || !s->gpm_request) {
+		return error_errno(e, ENOMEM, "NVML");
+	}
+	s->n_gpus = count;
+	int cuda = 0;
+	nvml_driver_version(s->nvml, s->driver, sizeof(s->driver));
+	if (nvml_cuda_version(s->nvml, &cuda) == NVML_OK && cuda > 0) {
+		snprintf(s->cuda, sizeof(s->cuda), "%d.%d", cuda / 1000, cuda % 1000 / 10);
+	}
+	return 0;
+}
+
+static void nvml_source_close(void *state)
+{
+	struct gpu_source *s = state;
+	if (!s) {
+		return;
+	}
+	gpu_say_unmatched(s, s->sink, true);
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		gpu_say_gaps(s->sink, &s->gpus[i]);
+		gpu_gpm_close(s, &s->gpus[i]);
+	}
+	nvml_xids_free(s->nvml, s->xids);
+	nvml_close(s->nvml);
+	free(s->gpus);
+	free(s->gpm_request);
+	free(s->processes);
+	free(s->members);
+	free(s);
+}
+
+static int nvml_source_open(
+	const struct source_context *context, struct sink *sink, void **ret_state, struct error *e)
+{
+	if (context->captured) {
+		return error_set(e, ENODEV, "a captured machine has no driver to ask");
+	}
+	struct gpu_source *s = calloc(1, sizeof(*s));
+	if (!s) {
+		return error_errno(e, ENOMEM, "NVML");
+	}
+	s->sink = sink;
+	s->host = context->host;
+	s->start_ns = context->start_ns;
+	s->root_fd = context->root_fd;
+	s->tree = context->tree;
+	s->nested = in_nested_namespace(context->root_fd);
+	int r = nvml_open(NULL, &s->nvml, e);
+	r = r < 0 ? r : find_gpus(s, e);
+	if (r < 0) {
+		nvml_source_close(s);
+		return r;
+	}
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		s->gpus[i].index = (unsigned)i;
+		s->gpus[i].instance = -1;
+		for (size_t error = 0; error < N_ERRORS; error++) {
+			s->gpus[i].errors[error] = VALUE_MISSING;
+		}
+		open_gpu(s, &s->gpus[i], sink);
+	}
+	gpu_visible_from_self(s);
+	gpu_xids_open(s, sink);
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		if (!s->gpus[i].lost) {
+			gpu_describe_again(s, &s->gpus[i], sink);
+		}
+	}
+	*ret_state = s;
+	return 0;
+}
+
+const struct source source_nvml = {
+	.name = "nvml",
+	.help = "NVIDIA GPUs: utilisation, memory, PCIe, NVLink, power, clocks, processes",
+	.lane = LANE_DEVICE,
+	.groups = nvml_groups,
+	.n_groups = N_GPU_GROUPS,
+	.open = nvml_source_open,
+	.close = nvml_source_close,
+};

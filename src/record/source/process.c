@@ -25,7 +25,7 @@
 #include "machine/tree.h"
 #include "record/sample/source.h"
 
-// State of the source: its tables, its readings, and the processes that join and leave.
+// State -------------------------------------------------------------------------------------------
 
 enum { CPU_TIME, CPU_RESIDENT, CPU_SHARED, N_CPU };
 
@@ -500,14 +500,11 @@ static void process_memory_round(struct process_source *s)
 // The launcher's own peak; UINT64_MAX if unknown.
 static uint64_t launcher_kib(const struct peak *peak)
 {
-	char path[64], buffer[4096];
-	struct cursor text;
+	char path[64];
 	struct proc_status status;
 	snprintf(path, sizeof(path), "proc/%d/status", (int)peak->reaper);
-	bool known = peak->reaper > 0 &&
-	             file_read_once(peak->root_fd, path, buffer, sizeof(buffer), &text, NULL) ==
-	                     0 &&
-	             proc_status_parse(text, &status) == 0 && status.peak_resident_bytes >= 0;
+	bool known = peak->reaper > 0 && proc_status_read(peak->root_fd, path, &status) == 0 &&
+	             status.peak_resident_bytes >= 0;
 	return known ? (uint64_t)status.peak_resident_bytes / 1024 : UINT64_MAX;
 }
 
@@ -958,7 +955,6 @@ static void note_many(struct process_source *s, uint64_t now_ns)
 	}
 }
 
-// The read functions of the groups above.
 static int process_read_cpu(void *state, struct sink *sink, uint64_t now_ns)
 {
 	struct process_source *s = state;
@@ -1190,8 +1186,6 @@ static int process_read_job_io(void *state, struct sink *sink, uint64_t now_ns)
 	stream_row(s->job_io_stream, now_ns, s->job_io);
 	return 0;
 }
-
-// Process -----------------------------------------------------------------------------------------
 
 // Joining and leaving -----------------------------------------------------------------------------
 
