@@ -22,7 +22,7 @@
 #include "base/whole_file.h"
 #include "cmd/command.h"
 #include "cmd/reading.h"
-#include "cmd/selection.h"
+#include "study/selection.h"
 #include "run/analysis.h"
 #include "show/figure.h"
 #include "show/figure_pivot.h"
@@ -547,7 +547,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		add_values(state, choice, argument);
 		return 0;
 	case 'w':
-		selection_add(&compare->selection, argument, state);
+		reading_condition(&compare->selection, argument, state);
 		return 0;
 	case 'a':
 		choice->count_failed = true;
@@ -660,7 +660,7 @@ static bool labels_are_known(const struct pivot_request *request, const struct c
 			known = pivot_label(request, k, labels[i]) != NULL;
 		}
 		if (!known) {
-			selection_say_unknown(c, option, labels[i], false);
+			reading_unknown_label(c, option, labels[i], false);
 			return false;
 		}
 	}
@@ -913,11 +913,11 @@ static int compare_all(struct compare_options *compare, enum pivot_format format
 	struct chosen chosen = {0};
 	const struct catalogue_options wanted = {
 		.advice = compare->layout.name && layout_show_needs_advice(compare->layout.name)};
-	int status = selection_read(compare->paths, compare->n_paths, &wanted, &c);
+	int status = reading_catalogue(compare->paths, compare->n_paths, &wanted, &c);
 	if (status != STATUS_OK) {
 		return status;
 	}
-	if (!selection_is_known(&compare->selection, &c)) {
+	if (!reading_knows_conditions(&compare->selection, &c)) {
 		status = STATUS_FAILURE;
 	} else if (choose_runs(&chosen, compare, &c) < 0) {
 		status = command_fail("cannot compare: %s", strerrordesc_np(ENOMEM));

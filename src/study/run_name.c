@@ -3,7 +3,7 @@
 //
 // Finds the path of a run from what the user typed.
 
-#include "cmd/run_name.h"
+#include "study/run_name.h"
 
 #include <dirent.h>
 #include <errno.h>
