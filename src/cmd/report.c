@@ -32,8 +32,7 @@
 #include "study/catalogue.h"
 #include "study/comparison.h"
 #include "study/kept_advice.h"
-#include "sweep/plan.h"
-#include "sweep/trials.h"
+#include "sweep/plan_of_runs.h"
 #include "verdict/verdict.h"
 
 // Figure ------------------------------------------------------------------------------------------
@@ -145,7 +144,6 @@ static int report_figure(
 // strain report SWEEP: selects the runs, and reads facts from the plan.
 
 #define SHOW_EVERY_NS (NS_PER_S / 5)
-#define MOST_PLAN ((size_t)1 << 20)
 
 static bool is_directory(const char *path)
 {
@@ -248,92 +246,6 @@ static char *name_of(char *const *paths, size_t n_paths)
 	return text_steal(&name);
 }
 
-// The text of the plan of a single sweep; NULL: none.
-static char *read_plan(const char *directory)
-{
-	_cleanup_text_ struct text path = {0};
-	text_format(&path, "%s/plan.yaml", directory);
-	_cleanup_fclose_ FILE *file = path.failed ? NULL : fopen(path.data, "re");
-	struct text plan = {0};
-	char part[4096];
-	size_t n = 1;
-	while (file && n > 0 && plan.length < MOST_PLAN) {
-		n = fread(part, 1, sizeof(part), file);
-		text_append(&plan, part, n);
-	}
-	if (!file || memchr(plan.data ? plan.data : "", '\0', plan.length)) {
-		text_done(&plan);
-		return NULL;
-	}
-	return text_steal(&plan);
-}
-
-// Facts from a plan. A directory without a valid plan has none.
-struct plan_facts {
-	char *text;
-	char *command;
-	struct run_label *baseline; // borrowed from the plan
-	const char **names; // names of factors; borrowed
-	size_t planned;
-	bool read;
-	struct plan plan;
-};
-
-static char *command_of(const struct plan *plan)
-{
-	struct text command = {0};
-	for (size_t i = 0; i < plan->n_command; i++) {
-		text_format(&command, "%s%s", i ? " " : "", plan->command[i]);
-	}
-	return text_steal(&command);
-}
-
-static size_t trials_of(const struct plan *plan)
-{
-	struct trials trials;
-	struct error wrong = {0};
-	if (trials_make(plan, &trials, &wrong) < 0) {
-		return 0;
-	}
-	size_t n = trials.n;
-	trials_done(&trials);
-	return n;
-}
-
-static void plan_facts_done(struct plan_facts *facts)
-{
-	free(facts->text);
-	free(facts->command);
-	free(facts->baseline);
-	free(facts->names);
-	if (facts->read) {
-		plan_done(&facts->plan);
-	}
-}
-
-static void read_plan_facts(const char *directory, struct plan_facts *ret)
-{
-	struct error wrong = {0};
-	*ret = (struct plan_facts){.text = read_plan(directory)};
-	if (!ret->text ||
-		plan_read("plan.yaml", ret->text, strlen(ret->text), &ret->plan, &wrong) < 0) {
-		return;
-	}
-	ret->read = true;
-	const struct plan *plan = &ret->plan;
-	ret->command = command_of(plan);
-	ret->planned = trials_of(plan);
-	ret->baseline = calloc(plan->baseline.n + 1, sizeof(*ret->baseline));
-	ret->names = calloc(plan->n_factors + 1, sizeof(*ret->names));
-	for (size_t i = 0; ret->baseline && i < plan->baseline.n; i++) {
-		ret->baseline[i].name = plan->baseline.items[i].name;
-		ret->baseline[i].value = plan->baseline.items[i].value;
-	}
-	for (size_t i = 0; ret->names && i < plan->n_factors; i++) {
-		ret->names[i] = plan->factors[i].name;
-	}
-}
-
 // What `strain advise` printed of the answer in a directory. NULL: there is none, or it cannot be
 // read, which is a notice of the catalogue.
 static char *read_advice(const char *directory)
@@ -359,7 +271,7 @@ static int write_catalogue(FILE *out, const struct catalogue *catalogue, char *c
 	__attribute__((cleanup(plan_facts_done))) struct plan_facts plan = {0};
 	_cleanup_free_ char *advice = n_paths == 1 ? read_advice(paths[0]) : NULL;
 	if (n_paths == 1) {
-		read_plan_facts(paths[0], &plan);
+		plan_facts_read(paths[0], &plan);
 	}
 	struct page_sweep sweep = {
 		.name = name ? name : "",

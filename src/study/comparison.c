@@ -408,7 +408,9 @@ static bool merges_jobs(const struct choice *c, struct differences *d)
 	return run_table_number(&d->table, &sql) != 0;
 }
 
-int choice_complete(struct choice *choice, const struct pivot_request *request)
+// Fills rows, columns and values that were not given. request->sources: NULL if all runs are from
+// one place. -ENOMEM.
+static int choice_complete(struct choice *choice, const struct pivot_request *request)
 {
 	struct differences *d = calloc(1, sizeof(*d));
 	int r = d ? find_differences(d, request) : -ENOMEM;
@@ -462,7 +464,9 @@ static bool is_on_both_sides(const struct pivot_request *request, enum measure_i
 	return sides[false] && sides[true];
 }
 
-void choice_suit_baseline(struct choice *choice, const struct pivot_request *request)
+// Replaces the first value, a time, by one that the baseline has, too. Changes nothing if values
+// were given.
+static void choice_suit_baseline(struct choice *choice, const struct pivot_request *request)
 {
 	if (choice->values_given || choice->side_by_side || request->n_baseline == 0) {
 		return;
@@ -581,6 +585,17 @@ void comparison_append_line_name(
 // out.
 
 enum { RUNS_READ = 64, ARGUMENTS_MAX = 128 };
+
+enum { CONTEXT_VALUES_MAX = 48 };
+
+struct compare_context {
+	struct pivot_value values[CONTEXT_VALUES_MAX]; // words, in which runs differ
+	size_t n_values;
+	const char **words; // [CONTEXT_VALUES_MAX * n] the arrays of `values`
+	char **owned; // [n_owned] strings of `words`
+	size_t n_owned;
+	char *unlike; // why the runs are of different jobs; NULL: they are of one
+};
 
 // A parsed command. An option and its value are one argument.
 struct job {
@@ -937,7 +952,9 @@ static void tell_unlike(struct reading *r, const struct job *jobs, bool outcomes
 	}
 }
 
-int compare_context_read(
+// Reads the files of the first 64 runs; what cannot be read is missing. outcomes: runs with
+// different outcomes are of different jobs, too. 0, -ENOMEM.
+static int compare_context_read(
 	const struct digest *const *runs, size_t n, bool outcomes, struct compare_context *ret)
 {
 	struct reading r = {ret, runs, n, n < RUNS_READ ? n : RUNS_READ};
@@ -969,7 +986,7 @@ int compare_context_read(
 	return result;
 }
 
-void compare_context_done(struct compare_context *c)
+static void compare_context_done(struct compare_context *c)
 {
 	for (size_t i = 0; i < c->n_owned; i++) {
 		free(c->owned[i]);
@@ -988,6 +1005,11 @@ void compare_context_done(struct compare_context *c)
 #define OTHERS_SHARE 0.05 // the same, as a share of all CPUs
 #define FIRST_MORE \
 	0.1 // slower than the slowest of the others by this share, and by three times their spread
+
+struct compare_warnings {
+	char **lines; // [n] printable
+	size_t n;
+};
 
 static int add_line(struct compare_warnings *w, struct text *line)
 {
@@ -1185,18 +1207,218 @@ static int warn_of_load(struct compare_warnings *w, const struct pivot_request *
 	return r;
 }
 
-int compare_warnings_find(const struct pivot_request *request, struct compare_warnings *ret)
+// Runs with the same rows and columns of the request are repeats. 0, -ENOMEM.
+static int compare_warnings_find(const struct pivot_request *request, struct compare_warnings *ret)
 {
 	*ret = (struct compare_warnings){0};
 	int r = warn_of_repeats(ret, request);
 	return r < 0 ? r : warn_of_load(ret, request);
 }
 
-void compare_warnings_done(struct compare_warnings *w)
+// --- the comparison
+
+static const char *unknown_of(const struct comparison *c, const char *const *labels, size_t n)
 {
-	for (size_t i = 0; i < w->n; i++) {
-		free(w->lines[i]);
+	const struct pivot_request request = {
+		.runs = c->runs, .n_runs = c->n_runs, .sources = c->sources};
+	for (size_t i = 0; i < n; i++) {
+		bool known = false;
+		for (size_t k = 0; k < c->n_runs && !known; k++) {
+			known = pivot_label(&request, k, labels[i]) != NULL;
+		}
+		if (!known) {
+			return labels[i];
+		}
 	}
-	free(w->lines);
-	*w = (struct compare_warnings){0};
+	return NULL;
+}
+
+const char *comparison_unknown_label(const struct comparison *c, bool *ret_columns)
+{
+	const char *unknown = unknown_of(c, c->choice.rows, c->choice.n_rows);
+	*ret_columns = !unknown;
+	return unknown ? unknown : unknown_of(c, c->choice.columns, c->choice.n_columns);
+}
+
+static enum measure_kind kind_of_unit(const char *unit)
+{
+	return strcmp(unit, "s") == 0    ? MEASURE_KIND_SECONDS
+	       : strcmp(unit, "By") == 0 ? MEASURE_KIND_BYTES
+	       : strcmp(unit, "W") == 0  ? MEASURE_KIND_WATTS
+	       : strcmp(unit, "J") == 0  ? MEASURE_KIND_JOULES
+	                                 : MEASURE_KIND_NUMBER;
+}
+
+// Reads values that are not measures from the run files.
+static int read_metrics(struct comparison *c, struct error *e)
+{
+	int r = 0;
+	for (size_t i = 0; i < c->choice.n_values && r == 0; i++) {
+		struct pivot_value *value = &c->choice.values[i];
+		struct catalogue_metric *metric = &c->metrics[i];
+		if (value->measure < N_MEASURES) {
+			continue;
+		}
+		r = catalogue_metric_read(c->runs, c->n_runs, value->name, metric, e);
+		value->title = value->name;
+		value->unit = metric->unit;
+		value->kind = kind_of_unit(metric->unit);
+		value->numbers = metric->numbers;
+		value->reasons = metric->reasons;
+	}
+	return r < 0 ? error_prefix(e, "--value") : 0;
+}
+
+int comparison_choose(struct comparison *c, struct error *e)
+{
+	struct choice *choice = &c->choice;
+	if (read_metrics(c, e) < 0) {
+		return -e->code;
+	}
+	c->request = (struct pivot_request){.runs = c->runs,
+		.n_runs = c->n_runs,
+		.sources = c->several_sources ? c->sources : NULL,
+		.baseline = c->baseline,
+		.n_baseline = c->n_baseline};
+	choice->of_labels = c->figure;
+	int r = choice_complete(choice, &c->request);
+	bool by_source = choice->n_columns == 1 &&
+	                 strcmp(choice->columns[0], RUN_TABLE_SOURCE) == 0;
+	c->request.sources = c->sources;
+	c->request.rows = choice->rows;
+	c->request.n_rows = choice->n_rows;
+	c->request.columns = choice->columns;
+	c->request.n_columns = choice->n_columns;
+	c->request.values = choice->values;
+	c->request.n_values = choice->n_values;
+	c->request.apart = choice->side_by_side;
+	c->request.count_failed = choice->count_failed || choice->side_by_side;
+	c->request.first_is_baseline = !c->baseline_given &&
+	                               ((choice->side_by_side && c->n_runs > 1) || by_source);
+	c->request.keep_order = choice->side_by_side || by_source;
+	return r < 0 ? error_errno(e, -r, "cannot compare") : 0;
+}
+
+bool comparison_takes_plan(const struct comparison *c)
+{
+	return !c->baseline_given && !c->request.first_is_baseline && !c->figure;
+}
+
+static bool is_on_axis(const struct pivot_request *request, const char *label)
+{
+	for (size_t i = 0; i < request->n_rows + request->n_columns; i++) {
+		const char *one = i < request->n_rows ? request->rows[i]
+		                                      : request->columns[i - request->n_rows];
+		if (strcmp(one, label) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool all_have(const struct pivot_request *request, const struct pivot_match *match)
+{
+	for (size_t i = 0; i < request->n_runs; i++) {
+		if (run_table_compare(pivot_label(request, i, match->label), match->value) != 0) {
+			return false;
+		}
+	}
+	return true;
+}
+
+void comparison_take_plan(struct comparison *c, const struct pivot_match *matches, size_t n)
+{
+	struct pivot_request *request = &c->request;
+	request->baseline = c->planned;
+	request->n_baseline = 0;
+	for (size_t i = 0; i < n && request->n_baseline < COMPARISON_BASELINE_MAX; i++) {
+		if (is_on_axis(request, matches[i].label) || !all_have(request, &matches[i])) {
+			c->planned[request->n_baseline++] = matches[i];
+		}
+	}
+	request->baseline_from = "the plan's baseline";
+}
+
+// Adds the differences of runs or directories as first rows. Runs of different jobs are not ranked
+// unless a baseline is given.
+static int put_context(struct comparison *c)
+{
+	struct pivot_request *request = &c->request;
+	c->context = calloc(1, sizeof(*c->context));
+	int r = c->context ? compare_context_read(request->runs, request->n_runs,
+				     c->choice.side_by_side, c->context)
+	                   : -ENOMEM;
+	if (r < 0) {
+		return r;
+	}
+	if (c->context->unlike && request->first_is_baseline) {
+		request->unranked = c->context->unlike;
+		request->first_is_baseline = false;
+	}
+	size_t n = c->choice.values_given ? 0 : c->context->n_values;
+	c->values = calloc(n + request->n_values + 1, sizeof(*c->values));
+	if (!c->values) {
+		return -ENOMEM;
+	}
+	memcpy(c->values, c->context->values, n * sizeof(*c->values));
+	memcpy(c->values + n, request->values, request->n_values * sizeof(*c->values));
+	request->values = c->values;
+	request->n_values += n;
+	return 0;
+}
+
+static int put_beside(struct comparison *c)
+{
+	struct compare_warnings warnings = {0};
+	int r = c->request.keep_order && c->request.n_rows == 0 ? put_context(c) : 0;
+	r = r < 0 ? r : compare_warnings_find(&c->request, &warnings);
+	c->warnings = warnings.lines;
+	c->n_warnings = warnings.n;
+	c->request.warnings = (const char *const *)c->warnings;
+	c->request.n_warnings = c->n_warnings;
+	return r;
+}
+
+int comparison_build(struct comparison *c, struct error *e)
+{
+	struct pivot_request *request = &c->request;
+	if (!request->first_is_baseline && !c->figure) {
+		choice_suit_baseline(&c->choice, request);
+	}
+	int r = c->figure ? 0 : put_beside(c);
+	if (r < 0) {
+		return error_errno(e, -r, "cannot compare");
+	}
+	r = pivot_build(request, &c->pivot, e);
+	if (r == -EINVAL && request->baseline_from) { // no run has the plan's
+		_cleanup_text_ struct text note = {0};
+		text_format(&note, "the plan's %s: no baseline is used", e->text);
+		c->note = text_steal(&note);
+		request->n_baseline = 0;
+		request->baseline_from = NULL;
+		*e = (struct error){0};
+		r = pivot_build(request, &c->pivot, e);
+	}
+	c->built = r == 0;
+	return r;
+}
+
+void comparison_done(struct comparison *c)
+{
+	if (c->built) {
+		pivot_done(&c->pivot);
+	}
+	if (c->context) {
+		compare_context_done(c->context);
+	}
+	free(c->context);
+	free(c->values);
+	free(c->note);
+	for (size_t i = 0; i < c->n_warnings; i++) {
+		free(c->warnings[i]);
+	}
+	free(c->warnings);
+	for (size_t i = 0; i < N_MEASURES; i++) {
+		catalogue_metric_done(&c->metrics[i]);
+	}
 }

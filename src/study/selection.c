@@ -165,6 +165,43 @@ bool selection_needs_all(const struct selection *s)
 	return false;
 }
 
+// --- the selected runs
+
+// By the path that found them, then the oldest first; the catalogue has the newest first.
+static int compare_found(const void *left, const void *right)
+{
+	const struct digest *a = *(const struct digest *const *)left;
+	const struct digest *b = *(const struct digest *const *)right;
+	int order = (a->found_by > b->found_by) - (a->found_by < b->found_by);
+	return order ? order : (a < b) - (a > b);
+}
+
+int selected_find(const struct selection *s, const struct catalogue *c, char *const *paths,
+	struct selected *ret)
+{
+	*ret = (struct selected){.runs = calloc(c->n + 1, sizeof(void *)),
+		.sources = calloc(c->n + 1, sizeof(void *))};
+	if (!ret->runs || !ret->sources) {
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < c->n; i++) {
+		if (selection_has(s, &c->runs[i])) {
+			ret->runs[ret->n++] = &c->runs[i];
+		}
+	}
+	qsort(ret->runs, ret->n, sizeof(void *), compare_found);
+	for (size_t i = 0; i < ret->n; i++) {
+		ret->sources[i] = paths[ret->runs[i]->found_by];
+	}
+	return 0;
+}
+
+void selected_done(struct selected *selected)
+{
+	free(selected->runs);
+	free(selected->sources);
+}
+
 // --- names
 
 struct names {

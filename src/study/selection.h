@@ -49,3 +49,15 @@ const char *selection_unknown_name(const struct selection *s, const struct catal
 // of measures count too.
 void selection_append_unknown(struct text *line, const struct catalogue *c, const char *option,
 	const char *name, bool measures_too);
+
+// The selected runs of a catalogue, in the order of the paths that it was read from; those of one
+// path with the oldest first.
+struct selected {
+	const struct digest **runs; // [n]
+	const char **sources; // [n] the paths that found them
+	size_t n;
+};
+// Returns 0 or -ENOMEM; selected_done is needed after both.
+int selected_find(const struct selection *s, const struct catalogue *c, char *const *paths,
+	struct selected *ret);
+void selected_done(struct selected *selected);
