@@ -30,6 +30,7 @@
 //
 // docs/architecture.md has more details; docs/format.md describes the run file.
 
+#include <argp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -41,7 +42,9 @@
 #include "base/text.h"
 #include "cmd/command.h"
 #include "cmd/complete.h"
+#include "cmd/reading.h"
 #include "record/launch/option_table.h"
+#include "show/json.h"
 
 struct command {
 	const char *name;
@@ -51,6 +54,7 @@ struct command {
 
 static int help(int argc, char **argv);
 static int complete(int argc, char **argv);
+static int version(int argc, char **argv);
 
 static const struct command commands[] = {
 	{"run", command_run, "record a job from start to end"},
@@ -70,7 +74,7 @@ static const struct command commands[] = {
 	{"complete", complete, NULL},
 	{"finish", command_finish, NULL},
 	{"help", help, NULL},
-	{"version", command_version, NULL},
+	{"version", version, NULL},
 };
 
 static void print_help(FILE *stream)
@@ -91,7 +95,7 @@ static void print_help(FILE *stream)
 // Whether a command exists, including those not listed for users.
 static bool is_known(const struct command *command)
 {
-	return command->summary || command->run == help || command->run == command_version;
+	return command->summary || command->run == help || command->run == version;
 }
 
 static int unknown_command(const char *name)
@@ -140,6 +144,39 @@ static int help(int argc, char **argv)
 	}
 	char *words[] = {argv[1], option, NULL};
 	return command->run(2, words);
+}
+
+static const struct argp_option version_options[] = {
+	{"json", 256, NULL, 0, "print one JSON document", 0},
+	{0},
+};
+
+static error_t parse_version(int key, char *argument, struct argp_state *state)
+{
+	bool *json = state->input;
+	switch (key) {
+	case 256:
+		*json = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		reading_option_error(state, "unexpected argument '%s'", argument);
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static int version(int argc, char **argv)
+{
+	static const struct argp argp = {
+		version_options, parse_version, NULL, "Print the version.", NULL, NULL, NULL};
+	bool json = false;
+	reading_options(&argp, argc, argv, &json);
+	if (!json) {
+		printf("strain %s\n", STRAIN_VERSION);
+		return reading_finish();
+	}
+	int r = json_write(json_pack("{s:s}", "version", STRAIN_VERSION), stdout);
+	return r < 0 ? command_fail("cannot write: %s", strerrordesc_np(-r)) : reading_finish();
 }
 
 static void complete_command(const char *typed)

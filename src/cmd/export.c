@@ -12,7 +12,6 @@
 #include "base/cleanup.h"
 #include "base/parse.h"
 #include "cmd/command.h"
-#include "cmd/progress.h"
 #include "cmd/reading.h"
 #include "show/samples_write.h"
 

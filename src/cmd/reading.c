@@ -16,7 +16,6 @@
 #include "base/text.h"
 #include "cmd/command.h"
 #include "cmd/complete.h"
-#include "cmd/progress.h"
 #include "study/run_name.h"
 #include "run/analysis.h"
 #include "runfile/amend.h"
@@ -351,7 +350,7 @@ int reading_catalogue(
 	struct catalogue_options options = *wanted;
 	options.progressed = progress_of_runs;
 	options.context = &progress;
-	progress_of_runs_start(&progress);
+	progress_of_runs_start(&progress, NULL);
 	int r = catalogue_read_with(paths, n, &options, ret, &e);
 	progress_of_runs_end(&progress);
 	if (r < 0) {

@@ -21,7 +21,6 @@
 #include "base/text.h"
 #include "base/words.h"
 #include "cmd/command.h"
-#include "cmd/progress.h"
 #include "cmd/reading.h"
 #include "run/analysis.h"
 #include "runfile/reader.h"
@@ -143,8 +142,6 @@ static int report_figure(
 //
 // strain report SWEEP: selects the runs, and reads facts from the plan.
 
-#define SHOW_EVERY_NS (NS_PER_S / 5)
-
 static bool is_directory(const char *path)
 {
 	struct stat status;
@@ -162,55 +159,16 @@ static bool report_is_sweep(char *const *paths, size_t n_paths)
 	return false;
 }
 
-// Progress ----------------------------------------------------------------------------------------
-
-struct sweep_progress {
-	const char *doing;
-	bool terminal;
-	int64_t start_ns;
-	int64_t shown_ns; // 0: not shown yet
-};
-
-static void show_progress(void *context, uint64_t done, uint64_t total)
-{
-	struct sweep_progress *p = context;
-	int64_t now_ns = (int64_t)clock_monotonic_ns();
-	if (!p->terminal || now_ns - p->shown_ns < (int64_t)SHOW_EVERY_NS) {
-		return;
-	}
-	_cleanup_text_ struct text line = {0};
-	double seconds = (double)(now_ns - p->start_ns) / 1e9;
-	if (words_append_progress(&line, done, total, seconds) && line.data) {
-		command_progress("strain: %s: %s", p->doing, line.data);
-		p->shown_ns = now_ns;
-	}
-}
-
-static struct sweep_progress begin_progress(const char *doing)
-{
-	return (struct sweep_progress){
-		.doing = doing,
-		.terminal = isatty(STDERR_FILENO),
-		.start_ns = (int64_t)clock_monotonic_ns(),
-	};
-}
-
-static void end_progress(const struct sweep_progress *p)
-{
-	if (p->shown_ns) {
-		command_progress_end();
-	}
-}
-
 // Contents ----------------------------------------------------------------------------------------
 
 static int read_catalogue(
 	char *const *paths, size_t n_paths, struct catalogue *ret, struct error *e)
 {
-	struct sweep_progress progress = begin_progress("reading runs");
-	struct catalogue_options options = {.progressed = show_progress, .context = &progress};
+	struct progress_of_runs progress;
+	struct catalogue_options options = {.progressed = progress_of_runs, .context = &progress};
+	progress_of_runs_start(&progress, "reading runs");
 	int r = catalogue_read_with(paths, n_paths, &options, ret, e);
-	end_progress(&progress);
+	progress_of_runs_end(&progress);
 	return r;
 }
 
@@ -266,7 +224,7 @@ static char *read_advice(const char *directory)
 static int write_catalogue(FILE *out, const struct catalogue *catalogue, char *const *paths,
 	size_t n_paths, const char *output, struct error *e)
 {
-	struct sweep_progress progress = begin_progress("laying out runs");
+	struct progress_of_runs progress;
 	_cleanup_free_ char *name = name_of(paths, n_paths);
 	__attribute__((cleanup(plan_facts_done))) struct plan_facts plan = {0};
 	_cleanup_free_ char *advice = n_paths == 1 ? read_advice(paths[0]) : NULL;
@@ -284,11 +242,12 @@ static int write_catalogue(FILE *out, const struct catalogue *catalogue, char *c
 		.n_label_order = plan.names ? plan.plan.n_factors : 0,
 		.planned = plan.planned,
 		.output = output,
-		.progressed = show_progress,
+		.progressed = progress_of_runs,
 		.context = &progress,
 	};
+	progress_of_runs_start(&progress, "laying out runs");
 	int r = page_sweep_write(out, &sweep, catalogue, e);
-	end_progress(&progress);
+	progress_of_runs_end(&progress);
 	return r;
 }
 

@@ -10,7 +10,6 @@
 
 #include "base/cleanup.h"
 #include "cmd/command.h"
-#include "cmd/progress.h"
 #include "cmd/reading.h"
 #include "study/run_name.h"
 #include "run/analysis.h"
