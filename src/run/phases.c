@@ -959,8 +959,8 @@ static int walk(struct gathering *g, struct timeline *t, struct error *e)
 
 static char *why_no_marks(const struct phases_input *in)
 {
-	struct part_missing parts[PARTS_MAX];
-	size_t n = notes_parts_missing(in->tables->reader, parts);
+	struct missing_marker parts[MISSING_MARKERS_MAX];
+	size_t n = tables_missing_markers(in->tables->reader, parts);
 	struct text why = {0};
 	for (size_t i = 0; i < n; i++) {
 		if (parts[i].phases) {

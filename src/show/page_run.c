@@ -1039,8 +1039,8 @@ static void missing_append(json_t *list, const char *what, const char *reason)
 static json_t *missing_json(const struct analysis *a)
 {
 	json_t *json = json_array();
-	struct part_missing parts[PARTS_MAX];
-	size_t n = notes_parts_missing(a->tables.reader, parts);
+	struct missing_marker parts[MISSING_MARKERS_MAX];
+	size_t n = tables_missing_markers(a->tables.reader, parts);
 	for (size_t i = 0; i < n; i++) {
 		missing_append(json, parts[i].what, parts[i].reason);
 	}

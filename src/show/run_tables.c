@@ -1452,8 +1452,8 @@ static const struct column missing_columns[] = {
 
 int run_table_missing(const struct analysis *a, struct table **ret)
 {
-	struct part_missing parts[PARTS_MAX];
-	size_t n = notes_parts_missing(a->tables.reader, parts);
+	struct missing_marker parts[MISSING_MARKERS_MAX];
+	size_t n = tables_missing_markers(a->tables.reader, parts);
 	int r = table_new(missing_columns, ARRAY_LENGTH(missing_columns), ret);
 	for (size_t i = 0; i < n && r == 0; i++) {
 		r = table_row(*ret);
