@@ -194,7 +194,7 @@ struct compare_options {
 	char **paths; // [n_paths]; of argv
 	size_t n_paths;
 	struct selection selection;
-	struct choice choice;
+	struct comparison_fields fields;
 	bool baseline_given; // it may be empty: no baseline
 	struct pivot_match baseline[COMPARISON_BASELINE_MAX]; // [n_baseline]
 	size_t n_baseline;
@@ -252,9 +252,9 @@ static void add_labels(struct argp_state *state, const char *option, char *argum
 	const char **labels, size_t *n)
 {
 	for (char *item; (item = next_item(&argument));) {
-		if (*n == CHOICE_LABELS_MAX) {
+		if (*n == COMPARISON_LABELS_MAX) {
 			reading_option_error(
-				state, "--%s: more than %d labels", option, CHOICE_LABELS_MAX);
+				state, "--%s: more than %d labels", option, COMPARISON_LABELS_MAX);
 		}
 		if (*item) {
 			labels[(*n)++] = item;
@@ -288,7 +288,7 @@ static void unknown_measure(struct argp_state *state, const char *name)
 		nearest ? "'? --value help lists them" : "");
 }
 
-static void add_values(struct argp_state *state, struct choice *choice, char *argument)
+static void add_values(struct argp_state *state, struct comparison_fields *fields, char *argument)
 {
 	for (char *item; (item = next_item(&argument));) {
 		enum measure_id measure = measure_by_name(item);
@@ -299,15 +299,15 @@ static void add_values(struct argp_state *state, struct choice *choice, char *ar
 		if (measure == N_MEASURES && !is_metric) {
 			unknown_measure(state, item);
 		}
-		if (choice->n_values == N_MEASURES) {
+		if (fields->n_values == N_MEASURES) {
 			reading_option_error(
 				state, "--value: expected at most %d measures", N_MEASURES);
 		}
-		choice->values[choice->n_values++] = is_metric ? (struct pivot_value){.name = item,
+		fields->values[fields->n_values++] = is_metric ? (struct pivot_value){.name = item,
 									 .measure = N_MEASURES}
 		                                               : pivot_value_of(measure);
 	}
-	choice->values_given = true;
+	fields->values_given = true;
 }
 
 static void add_baseline(
@@ -333,24 +333,24 @@ static void add_baseline(
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
 	struct compare_options *compare = state->input;
-	struct choice *choice = &compare->choice;
+	struct comparison_fields *fields = &compare->fields;
 	switch (key) {
 	case 'r':
-		choice->rows_given = true;
-		add_labels(state, "rows", argument, choice->rows, &choice->n_rows);
+		fields->rows_given = true;
+		add_labels(state, "rows", argument, fields->rows, &fields->n_rows);
 		return 0;
 	case OPTION_COLUMNS:
-		choice->columns_given = true;
-		add_labels(state, "columns", argument, choice->columns, &choice->n_columns);
+		fields->columns_given = true;
+		add_labels(state, "columns", argument, fields->columns, &fields->n_columns);
 		return 0;
 	case 'v':
-		add_values(state, choice, argument);
+		add_values(state, fields, argument);
 		return 0;
 	case 'w':
 		reading_condition(&compare->selection, argument, state);
 		return 0;
 	case 'a':
-		choice->count_failed = true;
+		fields->count_failed = true;
 		return 0;
 	case OPTION_BASELINE:
 		add_baseline(compare, argument, state);
@@ -439,10 +439,10 @@ static int find_format(const struct compare_options *compare, enum pivot_format 
 		return command_usage(
 			"compare", "--output: '%s' is a run and would be overwritten", output);
 	}
-	const struct choice *choice = &compare->choice;
+	const struct comparison_fields *fields = &compare->fields;
 	if (compare->layout.name &&
-		(compare->figure.kind || choice->rows_given || choice->columns_given ||
-			choice->values_given || choice->count_failed || compare->baseline_given)) {
+		(compare->figure.kind || fields->rows_given || fields->columns_given ||
+			fields->values_given || fields->count_failed || compare->baseline_given)) {
 		return command_usage("compare",
 			"--layout cannot be combined with --rows, --columns, --value, --all, "
 			"--baseline or --figure");
@@ -469,12 +469,12 @@ static int find_format(const struct compare_options *compare, enum pivot_format 
 }
 
 // Runs side by side show all their differences.
-static void say_determined(const struct choice *choice)
+static void say_determined(const struct comparison_fields *fields)
 {
 	_cleanup_text_ struct text names = {0};
-	for (size_t i = 0; i < choice->n_determined && !choice->side_by_side; i++) {
+	for (size_t i = 0; i < fields->n_determined && !fields->side_by_side; i++) {
 		text_append_string(&names, i ? ", " : "");
-		text_append_printable(&names, choice->determined[i], strlen(choice->determined[i]));
+		text_append_printable(&names, fields->determined[i], strlen(fields->determined[i]));
 	}
 	if (names.length > 0 && names.data) {
 		command_note("left out because other labels determine them: %s (--rows shows them)",
@@ -482,14 +482,14 @@ static void say_determined(const struct choice *choice)
 	}
 }
 
-static void say_merged(const struct choice *choice)
+static void say_merged(const struct comparison_fields *fields)
 {
-	if (choice->merged) {
+	if (fields->merged) {
 		command_note("runs of one cell differ in %s: separate them with --rows or "
 			     "--columns, or select with --where",
-			choice->merged);
+			fields->merged);
 	}
-	if (choice->merged_jobs) {
+	if (fields->merged_jobs) {
 		command_note("runs of one cell have different commands but the same labels: "
 			     "separate them with --columns path");
 	}
@@ -522,8 +522,8 @@ static int write_comparison(
 	if (c->note) {
 		command_note("%s", c->note);
 	}
-	say_determined(&c->choice);
-	say_merged(&c->choice);
+	say_determined(&c->fields);
+	say_merged(&c->fields);
 	if (format != PIVOT_JSON) {
 		say_warnings(c);
 	}
@@ -549,7 +549,7 @@ static int compare_runs(const struct compare_options *compare, const struct sele
 	c->baseline_given = compare->baseline_given;
 	c->baseline = compare->baseline;
 	c->n_baseline = compare->n_baseline;
-	c->choice = compare->choice;
+	c->fields = compare->fields;
 	const char *unknown = comparison_unknown_label(c, &of_columns);
 	if (unknown) {
 		reading_unknown_label(

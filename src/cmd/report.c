@@ -45,7 +45,7 @@ static void note_labels(struct figure_page *page, const struct overview *o)
 {
 	_cleanup_text_ struct text labels = {0};
 	for (size_t i = 0; i < o->n_labels; i++) {
-		if (!choice_label_is_automatic(o->labels[i].name)) {
+		if (!comparison_label_is_automatic(o->labels[i].name)) {
 			text_format(&labels, "%s%s=%s", labels.length > 0 ? ", " : "",
 				o->labels[i].name, o->labels[i].value);
 		}

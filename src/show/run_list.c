@@ -27,8 +27,8 @@
 // A line of the list: a run, or the runs of a folder: a sweep, or an answer of `strain advise`.
 struct listed {
 	const struct digest *run; // or the first one of the folder
-	const struct digest **trials; // [n_trials] owned; NULL: a run
-	size_t n_trials;
+	const struct digest **runs; // [n_runs] owned, of a folder; NULL: a run
+	size_t n_runs;
 	int64_t start_utc_ns; // 0: not known
 	double duration_s;
 	size_t place; // keeps the order of equal lines
@@ -177,8 +177,8 @@ static void rank_labels(struct label_ranks *ranks, const struct run_list *l)
 {
 	for (size_t i = 0; i < l->n; i++) {
 		const struct digest *run = l->items[i].run;
-		ranks->n_runs += !l->items[i].trials;
-		for (size_t k = 0; !l->items[i].trials && k < run->n_labels; k++) {
+		ranks->n_runs += !l->items[i].runs;
+		for (size_t k = 0; !l->items[i].runs && k < run->n_labels; k++) {
 			const struct run_label *label = &run->labels[k];
 			struct ranked_label *item = rank_find(ranks, label->name);
 			if (!item && ranks->n < LABELS_RANKED) {
@@ -197,7 +197,7 @@ static void rank_labels(struct label_ranks *ranks, const struct run_list *l)
 static enum label_rank rank_of(struct label_ranks *ranks, const char *name)
 {
 	const struct ranked_label *item = rank_find(ranks, name);
-	return choice_label_is_automatic(name)                      ? LABEL_AUTOMATIC
+	return comparison_label_is_automatic(name)                  ? LABEL_AUTOMATIC
 	       : item && (item->differs || item->n < ranks->n_runs) ? LABEL_DIFFERS
 	                                                            : LABEL_SHARED;
 }
@@ -253,10 +253,10 @@ static void put_run(struct table *t, const struct digest *run, enum measure_id m
 static void append_values(struct text *t, const struct listed *l, const char *label)
 {
 	enum { SHOWN = 4 };
-	_cleanup_free_ const char **values = calloc(l->n_trials, sizeof(*values));
+	_cleanup_free_ const char **values = calloc(l->n_runs, sizeof(*values));
 	size_t n = 0;
-	for (size_t i = 0; values && i < l->n_trials; i++) {
-		const char *value = digest_label(l->trials[i], label);
+	for (size_t i = 0; values && i < l->n_runs; i++) {
+		const char *value = digest_label(l->runs[i], label);
 		size_t k = 0;
 		while (value && k < n && run_table_compare(values[k], value) < 0) {
 			k++;
@@ -278,9 +278,9 @@ static void append_values(struct text *t, const struct listed *l, const char *la
 
 static bool all_share(const struct listed *l, const char *label)
 {
-	const char *first = digest_label(l->trials[0], label);
-	for (size_t i = 1; i < l->n_trials; i++) {
-		if (run_table_compare(digest_label(l->trials[i], label), first) != 0) {
+	const char *first = digest_label(l->runs[0], label);
+	for (size_t i = 1; i < l->n_runs; i++) {
+		if (run_table_compare(digest_label(l->runs[i], label), first) != 0) {
 			return false;
 		}
 	}
@@ -295,24 +295,25 @@ static const char *folder_of(const struct digest *run)
 
 static void append_outcomes(struct text *state, const struct listed *l)
 {
-	struct pivot_cell cell = {.n_runs = l->n_trials};
+	struct pivot_cell cell = {.n_runs = l->n_runs};
 	_cleanup_text_ struct text failures = {0};
-	for (size_t i = 0; i < l->n_trials; i++) {
-		cell.outcomes[l->trials[i]->outcome]++;
+	for (size_t i = 0; i < l->n_runs; i++) {
+		cell.outcomes[l->runs[i]->outcome]++;
 	}
-	text_format(state, "%zu trial%s", l->n_trials, l->n_trials > 1 ? "s" : "");
+	text_format(state, "%zu trial%s", l->n_runs, l->n_runs > 1 ? "s" : "");
 	pivot_append_failures(&failures, &cell);
 	if (failures.length > 0) {
 		text_format(state, ": %s", failures.data);
 	}
 }
 
-static void append_trial_labels(struct text *labels, const struct listed *l)
+static void append_folder_labels(struct text *labels, const struct listed *l)
 {
 	for (int shared = 0; shared < 2; shared++) { // labels that differ come first
 		for (size_t i = 0; i < l->run->n_labels; i++) {
 			const char *label = l->run->labels[i].name;
-			if (!choice_label_is_automatic(label) && all_share(l, label) == shared) {
+			if (!comparison_label_is_automatic(label) &&
+				all_share(l, label) == shared) {
 				append_values(labels, l, label);
 			}
 		}
@@ -335,7 +336,7 @@ static void append_answer(struct text *t, const struct listed *l)
 	static const char *const own[] = {"step", "batch_size", "workers"};
 	for (size_t i = 0; i < l->run->n_labels; i++) {
 		const struct run_label *label = &l->run->labels[i];
-		bool given = !choice_label_is_automatic(label->name);
+		bool given = !comparison_label_is_automatic(label->name);
 		for (size_t k = 0; k < ARRAY_LENGTH(own); k++) {
 			given = given && strcmp(label->name, own[k]) != 0;
 		}
@@ -355,9 +356,9 @@ static void put_folder(struct table *t, const struct listed *l)
 	const char *folder = folder_of(l->run), *slash = strrchr(folder, '/');
 	if (l->run->sweep_directory) {
 		append_outcomes(&state, l);
-		append_trial_labels(&labels, l);
+		append_folder_labels(&labels, l);
 	} else {
-		text_format(&state, "%zu probe%s", l->n_trials, l->n_trials > 1 ? "s" : "");
+		text_format(&state, "%zu probe%s", l->n_runs, l->n_runs > 1 ? "s" : "");
 		append_answer(&labels, l);
 	}
 	text_format(&name, "%s/", slash ? slash + 1 : folder);
@@ -366,7 +367,7 @@ static void put_folder(struct table *t, const struct listed *l)
 	put_start(t, l->start_utc_ns);
 	table_text(t, LS_OUTCOME, state.data);
 	table_text(t, LS_STATE, l->run->sweep_directory ? "sweep" : "advice");
-	table_number(t, LS_TRIALS, (double)l->n_trials);
+	table_number(t, LS_TRIALS, (double)l->n_runs);
 	table_number(t, LS_DURATION, l->duration_s);
 	table_text(t, LS_LABELS, labels.data);
 	text_done(&state);
@@ -382,7 +383,7 @@ static int list_table(const struct run_list *l, const struct column *columns,
 	rank_labels(&ranks, l);
 	for (size_t i = 0; i < l->n && r == 0; i++) {
 		r = table_row(*ret);
-		if (r == 0 && l->items[i].trials) {
+		if (r == 0 && l->items[i].runs) {
 			put_folder(*ret, &l->items[i]);
 		} else if (r == 0) {
 			put_run(*ret, l->items[i].run, measure, &ranks);
@@ -422,8 +423,8 @@ static json_t *measures_json(const struct digest *run)
 static json_t *outcomes_json(const struct listed *l)
 {
 	json_t *object = json_object();
-	for (size_t i = 0; i < l->n_trials; i++) {
-		const char *word = outcome_word(l->trials[i]->outcome);
+	for (size_t i = 0; i < l->n_runs; i++) {
+		const char *word = outcome_word(l->runs[i]->outcome);
 		json_int_t n = json_integer_value(json_object_get(object, word));
 		json_object_set_new(object, word, json_integer(n + 1));
 	}
@@ -436,15 +437,15 @@ static int print_json(const struct run_list *l, const struct table *t, FILE *str
 	for (size_t i = 0; rows && i < l->n; i++) {
 		json_t *row = json_array_get(rows, i);
 		const struct digest *run = l->items[i].run;
-		if (l->items[i].trials) {
+		if (l->items[i].runs) {
 			json_object_set_new(row, "outcomes", outcomes_json(&l->items[i]));
 		}
-		if (l->items[i].trials && run->sweep_directory) {
+		if (l->items[i].runs && run->sweep_directory) {
 			continue;
 		}
 		json_object_set_new(row, "labels", run_json_labels(run->labels, run->n_labels));
-		json_object_set_new(row, "measures",
-			l->items[i].trials ? answer_json(run) : measures_json(run));
+		json_object_set_new(
+			row, "measures", l->items[i].runs ? answer_json(run) : measures_json(run));
 	}
 	return json_write(rows, stream);
 }
@@ -487,12 +488,12 @@ static int order_numbers(double a, double b) // descending, unknown last
 
 static double measure_of(const struct listed *l, enum measure_id measure)
 {
-	return l->trials ? NAN : l->run->measures[measure];
+	return l->runs ? NAN : l->run->measures[measure];
 }
 
 static const char *name_of(const struct listed *l)
 {
-	return l->trials ? folder_of(l->run) : l->run->name;
+	return l->runs ? folder_of(l->run) : l->run->name;
 }
 
 static int by_start(const struct listed *a, const struct listed *b)
@@ -534,13 +535,13 @@ static const struct {
 
 static const char *label_of(const struct listed *l, const char *label)
 {
-	return l->trials ? NULL : digest_label(l->run, label);
+	return l->runs ? NULL : digest_label(l->run, label);
 }
 
 static int by_measure(const struct listed *a, const struct listed *b, enum measure_id measure)
 {
-	if (a->trials || b->trials) {
-		return !!a->trials - !!b->trials;
+	if (a->runs || b->runs) {
+		return !!a->runs - !!b->runs;
 	}
 	return measure == MEASURE_OUTCOME ? (int)a->run->outcome - (int)b->run->outcome
 	       : measure == MEASURE_VERDICT
@@ -610,31 +611,31 @@ void run_list_sort(struct run_list *l, const char *key, bool reverse)
 
 // --- runs and folders
 
-static const struct digest **trials_of(
+static const struct digest **runs_of(
 	struct run_list *l, const struct digest *run, struct listed **ret)
 {
 	for (size_t i = l->n; i-- > 0;) {
 		struct listed *item = &l->items[i];
-		if (item->trials && strcmp(folder_of(item->run), folder_of(run)) == 0) {
+		if (item->runs && strcmp(folder_of(item->run), folder_of(run)) == 0) {
 			*ret = item;
-			return item->trials;
+			return item->runs;
 		}
 	}
 	return NULL;
 }
 
-static int add_trial(struct run_list *l, const struct digest *run, size_t room)
+static int add_to_folder(struct run_list *l, const struct digest *run, size_t room)
 {
 	struct listed *folder = NULL;
-	if (!trials_of(l, run, &folder)) {
-		const struct digest **trials = calloc(room, sizeof(void *));
-		if (!trials) {
+	if (!runs_of(l, run, &folder)) {
+		const struct digest **runs = calloc(room, sizeof(void *));
+		if (!runs) {
 			return -ENOMEM;
 		}
 		folder = &l->items[l->n];
-		*folder = (struct listed){.run = run, .trials = trials, .place = l->n++};
+		*folder = (struct listed){.run = run, .runs = runs, .place = l->n++};
 	}
-	folder->trials[folder->n_trials++] = run;
+	folder->runs[folder->n_runs++] = run;
 	folder->run = run; // runs come newest first, so the oldest remains
 	folder->start_utc_ns = run->start_utc_ns;
 	double duration = run->measures[MEASURE_DURATION];
@@ -664,7 +665,7 @@ int run_list_fill(struct run_list *l, const struct catalogue *c, const struct se
 			continue;
 		}
 		if (folder_of(run) && !is_inside(run, directory)) {
-			r = add_trial(l, run, c->n - i);
+			r = add_to_folder(l, run, c->n - i);
 			continue;
 		}
 		l->items[l->n] = (struct listed){.run = run,
@@ -679,7 +680,7 @@ int run_list_fill(struct run_list *l, const struct catalogue *c, const struct se
 void run_list_done(struct run_list *l)
 {
 	for (size_t i = 0; i < l->n; i++) {
-		free(l->items[i].trials);
+		free(l->items[i].runs);
 	}
 	free(l->items);
 }

@@ -24,7 +24,7 @@
 #include "study/pivot.h"
 #include "study/run_table.h"
 
-// Compare choice ----------------------------------------------------------------------------------
+// Compare fields ----------------------------------------------------------------------------------
 
 enum {
 	COLUMNS_MAX = 6, // most values of a label that becomes the columns by default
@@ -46,7 +46,7 @@ struct differences {
 	struct run_table table;
 };
 
-bool choice_label_is_automatic(const char *label)
+bool comparison_label_is_automatic(const char *label)
 {
 	static const char *const prefixes[] = {"SLURM_", "OMPI_", "PMI_"};
 	static const char *const names[] = {"sweep", "trial", "repeat", "LOCAL_RANK", "GROUP_RANK",
@@ -106,7 +106,7 @@ static int find_differences(struct differences *d, const struct pivot_request *r
 	while (run_table_next(&d->table, query) && d->n < LABELS_SEEN_MAX) {
 		const char *name = (const char *)sqlite3_column_text(query, 0);
 		const struct digest *run = request->runs[sqlite3_column_int64(query, 1)];
-		if (name && !choice_label_is_automatic(name)) {
+		if (name && !comparison_label_is_automatic(name)) {
 			d->items[d->n] = (struct difference){lasting_name(run, name),
 				(unsigned)d->n, (size_t)sqlite3_column_int64(query, 2),
 				sqlite3_column_int(query, 3)};
@@ -141,7 +141,7 @@ static bool is_zero_share(const struct pivot_request *request, enum measure_id m
 	return zero;
 }
 
-static void add_value(struct choice *c, enum measure_id measure)
+static void add_value(struct comparison_fields *c, enum measure_id measure)
 {
 	c->values[c->n_values++] = pivot_value_of(measure);
 }
@@ -170,7 +170,7 @@ static bool are_probes(const struct pivot_request *request)
 	return request->n_runs > 0;
 }
 
-static void choose_values(struct choice *c, const struct pivot_request *request)
+static void choose_values(struct comparison_fields *c, const struct pivot_request *request)
 {
 	static const enum measure_id others[] = {MEASURE_SAMPLES_PER_SECOND,
 		MEASURE_CPU_UTILIZATION, MEASURE_GPU_UTILIZATION, MEASURE_HOST_MEMORY_PEAK,
@@ -189,7 +189,7 @@ static void choose_values(struct choice *c, const struct pivot_request *request)
 }
 
 // For runs side by side: every known measure, except those that repeat another one.
-static void choose_all_values(struct choice *c, const struct pivot_request *request)
+static void choose_all_values(struct comparison_fields *c, const struct pivot_request *request)
 {
 	add_value(c, MEASURE_OUTCOME);
 	add_value(c, MEASURE_VERDICT);
@@ -213,7 +213,7 @@ static bool is_in(const char *const *labels, size_t n, const char *label)
 	return false;
 }
 
-static bool is_used(const struct choice *c, const char *label)
+static bool is_used(const struct comparison_fields *c, const char *label)
 {
 	return is_in(c->rows, c->n_rows, label) || is_in(c->columns, c->n_columns, label);
 }
@@ -237,10 +237,10 @@ static const struct difference *best_column(const struct differences *d)
 	return d->n > 1 ? best : NULL;
 }
 
-static void choose_rows(struct choice *c, const struct differences *d)
+static void choose_rows(struct comparison_fields *c, const struct differences *d)
 {
 	for (int numbers = 0; numbers < 2; numbers++) {
-		for (size_t i = 0; i < d->n && c->n_rows < CHOICE_LABELS_MAX; i++) {
+		for (size_t i = 0; i < d->n && c->n_rows < COMPARISON_LABELS_MAX; i++) {
 			const struct difference *item = &d->items[i];
 			if (item->is_number == numbers && !is_used(c, item->label)) {
 				c->rows[c->n_rows++] = item->label;
@@ -263,8 +263,8 @@ static const char *label_of_each(const struct pivot_request *request)
 	return RUN_TABLE_RUN;
 }
 
-static void choose_labels(
-	struct choice *c, const struct differences *d, const struct pivot_request *request)
+static void choose_labels(struct comparison_fields *c, const struct differences *d,
+	const struct pivot_request *request)
 {
 	bool sources = request->sources != NULL;
 	bool none_given = !c->rows_given && !c->columns_given;
@@ -297,7 +297,8 @@ static void append_value(struct text *sql, const struct differences *d, const ch
 }
 
 // Appends the clause that groups runs by the cells of the table.
-static void append_cells(struct text *sql, const struct differences *d, const struct choice *c)
+static void append_cells(
+	struct text *sql, const struct differences *d, const struct comparison_fields *c)
 {
 	text_append_string(sql, " GROUP BY NULL");
 	for (size_t i = 0; i < c->n_rows + c->n_columns; i++) {
@@ -307,7 +308,7 @@ static void append_cells(struct text *sql, const struct differences *d, const st
 }
 
 // The first label in which runs of one cell differ and which is not in the table; NULL: none.
-static const char *merged_label(const struct choice *c, struct differences *d)
+static const char *merged_label(const struct comparison_fields *c, struct differences *d)
 {
 	for (size_t i = 0; i < d->n; i++) {
 		_cleanup_text_ struct text sql = {0};
@@ -355,12 +356,12 @@ static bool is_determined_by(struct differences *d, const struct difference *ite
 // stays.
 static bool is_determined(struct differences *d, const struct difference *item)
 {
-	const struct difference *others[CHOICE_LABELS_MAX];
+	const struct difference *others[COMPARISON_LABELS_MAX];
 	size_t n = 0;
 	if (strcmp(item->label, RUN_TABLE_SOURCE) == 0) {
 		return false;
 	}
-	for (size_t i = 0; i < d->n && n < CHOICE_LABELS_MAX; i++) {
+	for (size_t i = 0; i < d->n && n < COMPARISON_LABELS_MAX; i++) {
 		const struct difference *other = &d->items[i];
 		bool simpler = other->n < item->n ||
 		               (other->n == item->n && item->is_number && !other->is_number);
@@ -375,12 +376,12 @@ static bool is_determined(struct differences *d, const struct difference *item)
 }
 
 // Leaves numbers out before words, which are easier to read.
-static void leave_out_determined(struct choice *c, struct differences *d)
+static void leave_out_determined(struct comparison_fields *c, struct differences *d)
 {
 	for (int words = 0; words < 2; words++) {
 		for (size_t i = d->n; i-- > 0;) {
 			if (d->items[i].is_number == !words &&
-				c->n_determined < CHOICE_LABELS_MAX &&
+				c->n_determined < COMPARISON_LABELS_MAX &&
 				!is_used(c, d->items[i].label) && is_determined(d, &d->items[i])) {
 				c->determined[c->n_determined++] = d->items[i].label;
 				memmove(&d->items[i], &d->items[i + 1],
@@ -392,7 +393,7 @@ static void leave_out_determined(struct choice *c, struct differences *d)
 
 // Whether a cell has runs of different commands that no label tells apart. The commands of a sweep
 // contain its labels and the number of the trial.
-static bool merges_jobs(const struct choice *c, struct differences *d)
+static bool merges_jobs(const struct comparison_fields *c, struct differences *d)
 {
 	_cleanup_text_ struct text sql = {0};
 	text_append_string(&sql, "SELECT 1 FROM wide");
@@ -410,26 +411,26 @@ static bool merges_jobs(const struct choice *c, struct differences *d)
 
 // Fills rows, columns and values that were not given. request->sources: NULL if all runs are from
 // one place. -ENOMEM.
-static int choice_complete(struct choice *choice, const struct pivot_request *request)
+static int complete_fields(struct comparison_fields *fields, const struct pivot_request *request)
 {
 	struct differences *d = calloc(1, sizeof(*d));
 	int r = d ? find_differences(d, request) : -ENOMEM;
 	if (r == 0) {
-		if (!choice->rows_given && d->n > 2) {
-			leave_out_determined(choice, d);
+		if (!fields->rows_given && d->n > 2) {
+			leave_out_determined(fields, d);
 		}
-		choose_labels(choice, d, request);
-		if (!choice->side_by_side) {
-			choice->merged = merged_label(choice, d);
-			choice->merged_jobs = merges_jobs(choice, d);
+		choose_labels(fields, d, request);
+		if (!fields->side_by_side) {
+			fields->merged = merged_label(fields, d);
+			fields->merged_jobs = merges_jobs(fields, d);
 		}
 		r = d->table.failed ? -ENOMEM : 0;
 		struct pivot_request counted = *request;
-		counted.count_failed = choice->count_failed || choice->side_by_side;
-		if (!choice->values_given && choice->side_by_side) {
-			choose_all_values(choice, &counted);
-		} else if (!choice->values_given) {
-			choose_values(choice, &counted);
+		counted.count_failed = fields->count_failed || fields->side_by_side;
+		if (!fields->values_given && fields->side_by_side) {
+			choose_all_values(fields, &counted);
+		} else if (!fields->values_given) {
+			choose_values(fields, &counted);
 		}
 	}
 	if (d) {
@@ -466,9 +467,9 @@ static bool is_on_both_sides(const struct pivot_request *request, enum measure_i
 
 // Replaces the first value, a time, by one that the baseline has, too. Changes nothing if values
 // were given.
-static void choice_suit_baseline(struct choice *choice, const struct pivot_request *request)
+static void suit_baseline(struct comparison_fields *fields, const struct pivot_request *request)
 {
-	if (choice->values_given || choice->side_by_side || request->n_baseline == 0) {
+	if (fields->values_given || fields->side_by_side || request->n_baseline == 0) {
 		return;
 	}
 	enum measure_id measure = MEASURE_DURATION;
@@ -476,7 +477,7 @@ static void choice_suit_baseline(struct choice *choice, const struct pivot_reque
 		measure = is_on_both_sides(request, times[i]) ? times[i] : measure;
 	}
 	if (is_on_both_sides(request, measure)) {
-		choice->values[0] = pivot_value_of(measure);
+		fields->values[0] = pivot_value_of(measure);
 	}
 }
 
@@ -487,7 +488,7 @@ static void choice_suit_baseline(struct choice *choice, const struct pivot_reque
 // Whether the runs differ in a label that a user gave them.
 static bool tells_apart(const struct digest *const *runs, size_t n, const char *label)
 {
-	if (choice_label_is_automatic(label)) {
+	if (comparison_label_is_automatic(label)) {
 		return false;
 	}
 	const char *first = digest_label(runs[0], label);
@@ -833,7 +834,7 @@ static void add_labels(struct reading *r)
 		for (size_t k = 0; k < r->runs[i]->n_labels; k++) {
 			const char *label = r->runs[i]->labels[k].name;
 			const char **words = next_row(r);
-			if (!words || choice_label_is_automatic(label) ||
+			if (!words || comparison_label_is_automatic(label) ||
 				has_row(r->context, label)) {
 				continue;
 			}
@@ -1235,9 +1236,9 @@ static const char *unknown_of(const struct comparison *c, const char *const *lab
 
 const char *comparison_unknown_label(const struct comparison *c, bool *ret_columns)
 {
-	const char *unknown = unknown_of(c, c->choice.rows, c->choice.n_rows);
+	const char *unknown = unknown_of(c, c->fields.rows, c->fields.n_rows);
 	*ret_columns = !unknown;
-	return unknown ? unknown : unknown_of(c, c->choice.columns, c->choice.n_columns);
+	return unknown ? unknown : unknown_of(c, c->fields.columns, c->fields.n_columns);
 }
 
 static enum measure_kind kind_of_unit(const char *unit)
@@ -1253,8 +1254,8 @@ static enum measure_kind kind_of_unit(const char *unit)
 static int read_metrics(struct comparison *c, struct error *e)
 {
 	int r = 0;
-	for (size_t i = 0; i < c->choice.n_values && r == 0; i++) {
-		struct pivot_value *value = &c->choice.values[i];
+	for (size_t i = 0; i < c->fields.n_values && r == 0; i++) {
+		struct pivot_value *value = &c->fields.values[i];
 		struct catalogue_metric *metric = &c->metrics[i];
 		if (value->measure < N_MEASURES) {
 			continue;
@@ -1271,7 +1272,7 @@ static int read_metrics(struct comparison *c, struct error *e)
 
 int comparison_choose(struct comparison *c, struct error *e)
 {
-	struct choice *choice = &c->choice;
+	struct comparison_fields *fields = &c->fields;
 	if (read_metrics(c, e) < 0) {
 		return -e->code;
 	}
@@ -1280,22 +1281,22 @@ int comparison_choose(struct comparison *c, struct error *e)
 		.sources = c->several_sources ? c->sources : NULL,
 		.baseline = c->baseline,
 		.n_baseline = c->n_baseline};
-	choice->of_labels = c->figure;
-	int r = choice_complete(choice, &c->request);
-	bool by_source = choice->n_columns == 1 &&
-	                 strcmp(choice->columns[0], RUN_TABLE_SOURCE) == 0;
+	fields->of_labels = c->figure;
+	int r = complete_fields(fields, &c->request);
+	bool by_source = fields->n_columns == 1 &&
+	                 strcmp(fields->columns[0], RUN_TABLE_SOURCE) == 0;
 	c->request.sources = c->sources;
-	c->request.rows = choice->rows;
-	c->request.n_rows = choice->n_rows;
-	c->request.columns = choice->columns;
-	c->request.n_columns = choice->n_columns;
-	c->request.values = choice->values;
-	c->request.n_values = choice->n_values;
-	c->request.apart = choice->side_by_side;
-	c->request.count_failed = choice->count_failed || choice->side_by_side;
+	c->request.rows = fields->rows;
+	c->request.n_rows = fields->n_rows;
+	c->request.columns = fields->columns;
+	c->request.n_columns = fields->n_columns;
+	c->request.values = fields->values;
+	c->request.n_values = fields->n_values;
+	c->request.apart = fields->side_by_side;
+	c->request.count_failed = fields->count_failed || fields->side_by_side;
 	c->request.first_is_baseline = !c->baseline_given &&
-	                               ((choice->side_by_side && c->n_runs > 1) || by_source);
-	c->request.keep_order = choice->side_by_side || by_source;
+	                               ((fields->side_by_side && c->n_runs > 1) || by_source);
+	c->request.keep_order = fields->side_by_side || by_source;
 	return r < 0 ? error_errno(e, -r, "cannot compare") : 0;
 }
 
@@ -1346,7 +1347,7 @@ static int put_context(struct comparison *c)
 	struct pivot_request *request = &c->request;
 	c->context = calloc(1, sizeof(*c->context));
 	int r = c->context ? compare_context_read(request->runs, request->n_runs,
-				     c->choice.side_by_side, c->context)
+				     c->fields.side_by_side, c->context)
 	                   : -ENOMEM;
 	if (r < 0) {
 		return r;
@@ -1355,7 +1356,7 @@ static int put_context(struct comparison *c)
 		request->unranked = c->context->unlike;
 		request->first_is_baseline = false;
 	}
-	size_t n = c->choice.values_given ? 0 : c->context->n_values;
+	size_t n = c->fields.values_given ? 0 : c->context->n_values;
 	c->values = calloc(n + request->n_values + 1, sizeof(*c->values));
 	if (!c->values) {
 		return -ENOMEM;
@@ -1383,7 +1384,7 @@ int comparison_build(struct comparison *c, struct error *e)
 {
 	struct pivot_request *request = &c->request;
 	if (!request->first_is_baseline && !c->figure) {
-		choice_suit_baseline(&c->choice, request);
+		suit_baseline(&c->fields, request);
 	}
 	int r = c->figure ? 0 : put_beside(c);
 	if (r < 0) {

@@ -13,15 +13,16 @@
 #include "study/catalogue.h"
 #include "study/pivot.h"
 
-#define CHOICE_LABELS_MAX 16
+#define COMPARISON_LABELS_MAX 16
 #define COMPARISON_BASELINE_MAX 64
 
 struct compare_context;
 
-struct choice {
-	const char *rows[CHOICE_LABELS_MAX];
+// The fields of a table of runs: labels as rows and columns, and values.
+struct comparison_fields {
+	const char *rows[COMPARISON_LABELS_MAX];
 	size_t n_rows;
-	const char *columns[CHOICE_LABELS_MAX];
+	const char *columns[COMPARISON_LABELS_MAX];
 	size_t n_columns;
 	struct pivot_value values[N_MEASURES];
 	size_t n_values;
@@ -31,14 +32,14 @@ struct choice {
 	bool of_labels; // for figures: columns are labels, never single runs
 	bool count_failed; // use the numbers of failed runs, too
 	bool side_by_side; // columns are single runs: nothing is averaged
-	const char *determined[CHOICE_LABELS_MAX]; // left out: follow from labels of the table
+	const char *determined[COMPARISON_LABELS_MAX]; // left out: follow from labels of the table
 	size_t n_determined;
 	const char *merged; // a label in which runs of one cell differ; NULL: none
 	bool merged_jobs; // runs with the same labels have different commands
 };
 
 // Whether a label identifies runs, not configurations: sweeps and batch systems set such labels.
-bool choice_label_is_automatic(const char *label);
+bool comparison_label_is_automatic(const char *label);
 
 struct comparison {
 	// The question, by the caller; the struct must not move.
@@ -50,7 +51,7 @@ struct comparison {
 	bool baseline_given; // even if it is empty
 	const struct pivot_match *baseline;
 	size_t n_baseline;
-	struct choice choice; // what is not given in it is chosen
+	struct comparison_fields fields; // what is not given in it is chosen
 
 	// The answer.
 	struct pivot pivot;
@@ -60,7 +61,7 @@ struct comparison {
 
 	struct pivot_request request;
 	struct compare_context *context;
-	struct pivot_value *values; // those of the context, then those of the choice
+	struct pivot_value *values; // those of the context, then those of the fields
 	struct pivot_match planned[COMPARISON_BASELINE_MAX];
 	struct catalogue_metric metrics[N_MEASURES];
 	bool built;

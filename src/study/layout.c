@@ -431,7 +431,7 @@ static void each_label(struct run_table *t, const struct layout *l, struct layou
 	}
 	while (run_table_next(t, query)) {
 		const char *name = (const char *)sqlite3_column_text(query, 0);
-		if (name && !choice_label_is_automatic(name) && !is_shown(l, s, name) &&
+		if (name && !comparison_label_is_automatic(name) && !is_shown(l, s, name) &&
 			!stands_in(name, configuration, ARRAY_LENGTH(configuration))) {
 			each(t, l, name, s);
 		}
