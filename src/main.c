@@ -173,10 +173,10 @@ static int version(int argc, char **argv)
 	reading_options(&argp, argc, argv, &json);
 	if (!json) {
 		printf("strain %s\n", STRAIN_VERSION);
-		return reading_finish();
+		return command_flush();
 	}
 	int r = json_write(json_pack("{s:s}", "version", STRAIN_VERSION), stdout);
-	return r < 0 ? command_fail("cannot write: %s", strerrordesc_np(-r)) : reading_finish();
+	return r < 0 ? command_fail("cannot write: %s", strerrordesc_np(-r)) : command_flush();
 }
 
 static void complete_command(const char *typed)

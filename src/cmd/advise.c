@@ -670,7 +670,7 @@ static int print_results(const struct attempt *a)
 	} else if (json_write(results_json(a), stdout) < 0) {
 		return command_fail("cannot write: %s", strerrordesc_np(errno));
 	}
-	return reading_finish();
+	return command_flush();
 }
 
 // The whole command -------------------------------------------------------------------------------
@@ -1234,7 +1234,7 @@ static int finish(const struct advise_options *o, const struct stall_runs *runs,
 	} else {
 		advise_stalls_print(runs);
 	}
-	return reading_finish();
+	return command_flush();
 }
 
 static int advise_stalls(const struct advise_options *o, const char *folder)
@@ -1351,7 +1351,7 @@ static int write_answer(
 			advice_answer_print_thesis(stdout, a);
 		}
 	}
-	int written = reading_finish();
+	int written = command_flush();
 	return status != STATUS_OK ? status : written;
 }
 

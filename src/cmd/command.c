@@ -6,6 +6,7 @@
 
 #include "cmd/command.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,6 +90,16 @@ int command_usage(const char *command, const char *format, ...)
 	fprintf(stderr, " (strain %s --help)\n", command);
 	va_end(arguments);
 	return STATUS_USAGE;
+}
+
+int command_flush(void)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout)) {
+		return STATUS_OK;
+	}
+	// EPIPE: the reader of the pipe needs no more.
+	return errno == EPIPE ? STATUS_OK
+	                      : command_fail("cannot write: %s", strerrordesc_np(errno));
 }
 
 // --- progress

@@ -55,6 +55,10 @@ int command_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int command_usage(const char *command, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+// Call after the output. Returns STATUS_OK, or STATUS_FAILURE if standard output could not be
+// written; prints the error, except for a closed pipe.
+int command_flush(void);
+
 // --- the progress of a long read, as a line on standard error: on terminals only, after two
 // seconds
 

@@ -124,7 +124,7 @@ static int compare_layout_show(const struct compare_layout *l, const struct dige
 		.keep_directory = l->keep_directory};
 	bool to_file = !q.figure && l->output && strcmp(l->output, "-") != 0;
 	int r = to_file ? show_into_file(&q, l->output, &e) : layout_show(&q, &e);
-	return r < 0 ? command_fail("%s", e.text) : reading_finish();
+	return r < 0 ? command_fail("%s", e.text) : command_flush();
 }
 
 // Figure ------------------------------------------------------------------------------------------
@@ -267,7 +267,7 @@ static void print_measures(void)
 	for (size_t i = 0; i < N_MEASURES; i++) {
 		printf("%-26s %-4s %s\n", measures[i].name, measures[i].unit, measures[i].help);
 	}
-	exit(reading_finish());
+	exit(command_flush());
 }
 
 static void unknown_measure(struct argp_state *state, const char *name)
@@ -415,7 +415,7 @@ static int write_pivot(const struct pivot *p, enum pivot_format format, const ch
 	if (!output || strcmp(output, "-") == 0) {
 		int r = pivot_write(p, format, stdout, &style);
 		return r < 0 && r != -EPIPE ? command_fail("cannot write: %s", strerrordesc_np(-r))
-		                            : reading_finish();
+		                            : command_flush();
 	}
 	_cleanup_free_ char *text = NULL;
 	size_t length = 0;

@@ -132,7 +132,7 @@ int command_export(int argc, char **argv)
 	}
 	struct error e = {0};
 	int status = samples_write(reader, &x.samples, stdout, &e) < 0 ? command_fail("%s", e.text)
-	                                                               : reading_finish();
+	                                                               : command_flush();
 	progress_end(&progress);
 	reading_damaged_blocks(reader);
 	return status;

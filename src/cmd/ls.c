@@ -81,7 +81,7 @@ static int show(struct run_list *l, const struct ls_options *ls, const char *dir
 	}
 	run_list_sort(l, ls->sort, ls->reverse);
 	int r = run_list_print(l, run_list_measure(ls->sort), ls->json, stdout);
-	return r < 0 ? command_fail("cannot list: %s", strerrordesc_np(-r)) : reading_finish();
+	return r < 0 ? command_fail("cannot list: %s", strerrordesc_np(-r)) : command_flush();
 }
 
 static bool needs_all(const struct ls_options *ls)

@@ -205,7 +205,7 @@ static void complete_if_asked(const struct argp *argp, int argc, char **argv)
 {
 	if (argc > 1 && strcmp(argv[1], COMMAND_COMPLETE) == 0) {
 		complete_print(argv[0], argp->options, argc - 2, argv + 2);
-		exit(reading_finish());
+		exit(command_flush());
 	}
 }
 
@@ -385,14 +385,4 @@ bool reading_knows_conditions(const struct selection *s, const struct catalogue 
 		reading_unknown_label(c, "--where", unknown, true);
 	}
 	return !unknown;
-}
-
-int reading_finish(void)
-{
-	if (fflush(stdout) == 0 && !ferror(stdout)) {
-		return STATUS_OK;
-	}
-	// EPIPE: the reader of the pipe needs no more.
-	return errno == EPIPE ? STATUS_OK
-	                      : command_fail("cannot write: %s", strerrordesc_np(errno));
 }

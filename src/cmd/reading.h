@@ -53,7 +53,3 @@ void reading_unknown_label(
 	const struct catalogue *c, const char *option, const char *name, bool measures_too);
 // False after it has printed that a condition names neither a label of these runs nor a measure.
 bool reading_knows_conditions(const struct selection *s, const struct catalogue *c);
-
-// Call after the output. Returns STATUS_OK, or STATUS_FAILURE if standard output could not be
-// written; prints the error, except for a closed pipe.
-int reading_finish(void);

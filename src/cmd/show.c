@@ -44,7 +44,7 @@ static int print_page(const struct kept_advice *a)
 		return command_fail("out of memory");
 	}
 	fputs(page.data ? page.data : "", stdout);
-	return reading_finish();
+	return command_flush();
 }
 
 // Returns an exit status.
@@ -59,7 +59,7 @@ static int show_advice(const char *directory, bool json)
 	if (json) {
 		int r = json_write(json_incref(answer.json), stdout);
 		status = r < 0 ? command_fail("cannot show: %s", strerrordesc_np(-r))
-		               : reading_finish();
+		               : command_flush();
 	} else if (answer.n_page == 0) {
 		status = command_fail("%s/" KEPT_ADVICE_NAME
 				      ": has no page (--json prints its values)",
@@ -148,5 +148,5 @@ int command_show(int argc, char **argv)
 	                  : run_text_print(&analysis, &show.text, stdout);
 	verdict_done(&verdict);
 	analysis_done(&analysis);
-	return r < 0 ? command_fail("cannot show: %s", strerrordesc_np(-r)) : reading_finish();
+	return r < 0 ? command_fail("cannot show: %s", strerrordesc_np(-r)) : command_flush();
 }

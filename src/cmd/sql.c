@@ -280,7 +280,7 @@ static int run_statement(struct reader *reader, sqlite3_stmt *statement, int out
 	int status = output == OUTPUT_TABLE ? print_table(statement)
 	                                    : print_lines(statement, output == OUTPUT_JSON);
 	fflush(stdout);
-	return status == SQLITE_DONE || ferror(stdout) ? reading_finish()
+	return status == SQLITE_DONE || ferror(stdout) ? command_flush()
 	                                               : sql_failed(reader, status);
 }
 

@@ -269,7 +269,7 @@ static int print_trials(const struct sweep *sweep, bool json)
 	int r = sweep_tables_trials(sweep, json, stdout);
 	return r == -ENOMEM ? command_fail("out of memory")
 	       : r < 0      ? command_fail("cannot write: %s", strerrordesc_np(-r))
-	                    : reading_finish();
+	                    : command_flush();
 }
 
 // Reads the runs and prints the results; an exit status.
@@ -286,7 +286,7 @@ static int print_results(const struct sweep *sweep, bool json)
 		}
 		int r = sweep_tables_results(&results, json, stdout);
 		status = r < 0 ? command_fail("cannot write: %s", strerrordesc_np(-r))
-		               : reading_finish();
+		               : command_flush();
 	}
 	results_done(&results);
 	return status;
