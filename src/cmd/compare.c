@@ -28,8 +28,6 @@
 #include "study/selection.h"
 #include "sweep/plan_of_runs.h"
 
-// strain compare --layout NAME: the tables and figures of documents (layout.h).
-
 struct compare_layout {
 	const char *name; // "list": all of them; NULL: no layout was asked for
 	const char *beside; // "published"; NULL
@@ -37,29 +35,19 @@ struct compare_layout {
 	const char *output; // NULL or "-": standard output
 };
 
-// strain compare --figure KIND: a pivot, or runs over time, as a figure in a file.
-
 struct compare_figure {
 	const char *kind; // "scaling", ...; NULL: no figure was asked for
 	const char *output; // NULL: none was given
 	const char *keep_directory; // for the script; NULL
 };
 
-// Layout ------------------------------------------------------------------------------------------
-//
-// Options and output of layouts.
+// --- layouts: the tables and figures of documents (layout.h)
 
 // Whether the output is a figure.
 static bool compare_layout_draws(const struct compare_layout *l)
 {
 	enum figure_format format;
 	return l->output && figure_format_of(l->output, &format);
-}
-
-// Whether the layout needs runs.
-static bool compare_layout_needs_runs(const struct compare_layout *l)
-{
-	return layout_show_needs_runs(l->name);
 }
 
 // Checks the options before any run is read. An exit status.
@@ -127,7 +115,7 @@ static int compare_layout_show(const struct compare_layout *l, const struct dige
 	return r < 0 ? command_fail("%s", e.text) : command_flush();
 }
 
-// Figure ------------------------------------------------------------------------------------------
+// --- figures: a pivot, or runs over time, in a file
 
 // Checks the options before any run is read. An exit status.
 static int compare_figure_check(const struct compare_figure *f)
@@ -176,8 +164,6 @@ static int draw_runs(const struct compare_figure *f, const struct digest *const 
 	int r = figure_pivot_draw_runs(kind_of(f), runs, n, f->output, f->keep_directory, &e);
 	return r < 0 ? command_fail("--figure %s: %s", f->kind, e.text) : STATUS_OK;
 }
-
-// Compare -----------------------------------------------------------------------------------------
 
 enum {
 	OPTION_COLUMNS = 256,
@@ -619,7 +605,7 @@ int command_compare(int argc, char **argv)
 	int status = found ? compare_layout_check(&compare->layout) : STATUS_FAILURE;
 	status = status == STATUS_OK ? find_format(compare, &format) : status;
 	if (status == STATUS_OK && compare->layout.name &&
-		!compare_layout_needs_runs(&compare->layout)) {
+		!layout_show_needs_runs(compare->layout.name)) {
 		status = compare_layout_show(&compare->layout, NULL, 0, format);
 	} else if (status == STATUS_OK) {
 		status = compare_all(compare, format);

@@ -34,9 +34,7 @@
 #include "sweep/plan_of_runs.h"
 #include "verdict/verdict.h"
 
-// Figure ------------------------------------------------------------------------------------------
-//
-// The figure of one run, or of a few for comparison.
+// --- the figure of one run, or of a few for comparison
 
 #define TITLE_COLUMNS 44
 
@@ -138,9 +136,7 @@ static int report_figure(
 	return n == n_runs && n > 0 ? STATUS_OK : STATUS_FAILURE;
 }
 
-// Sweep -------------------------------------------------------------------------------------------
-//
-// strain report SWEEP: selects the runs, and reads facts from the plan.
+// --- the page of a sweep
 
 static bool is_directory(const char *path)
 {
@@ -158,8 +154,6 @@ static bool report_is_sweep(char *const *paths, size_t n_paths)
 	}
 	return false;
 }
-
-// Contents ----------------------------------------------------------------------------------------
 
 static int read_catalogue(
 	char *const *paths, size_t n_paths, struct catalogue *ret, struct error *e)
@@ -275,7 +269,7 @@ static int report_sweep_write(FILE *out, char *const *paths, size_t n_paths, con
 	return r;
 }
 
-// Report ------------------------------------------------------------------------------------------
+// --- options, and the page of runs
 
 struct report_options {
 	const char *output;

@@ -19,9 +19,7 @@
 #include "study/kept_advice.h"
 #include "verdict/verdict.h"
 
-// Advice ------------------------------------------------------------------------------------------
-//
-// The answer that `strain advise` kept, as it was printed.
+// --- the answer that `strain advise` kept, as it was printed
 
 // The directory that a name refers to, if it holds an answer; owned by the caller. NULL: it is
 // something else.
@@ -71,7 +69,7 @@ static int show_advice(const char *directory, bool json)
 	return status;
 }
 
-// Show --------------------------------------------------------------------------------------------
+// --- runs
 
 struct show_options {
 	const char *run; // NULL: the newest

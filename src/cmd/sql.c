@@ -348,11 +348,6 @@ static int prompt(struct reader *reader, int output)
 	return STATUS_OK;
 }
 
-static int say_expected(void)
-{
-	return command_usage("sql", "expected a query: strain sql \"SELECT * FROM run\"");
-}
-
 // Reads all of standard input. Any status but STATUS_OK: the error was printed.
 static int read_query(struct text *ret)
 {
@@ -369,7 +364,10 @@ static int read_query(struct text *ret)
 		return command_fail("sql: cannot read standard input: %s",
 			ret->failed ? "out of memory" : strerrordesc_np(errno));
 	}
-	return ret->data && ret->data[strspn(ret->data, " \t\r\n")] ? STATUS_OK : say_expected();
+	if (!ret->data || !ret->data[strspn(ret->data, " \t\r\n")]) {
+		return command_usage("sql", "expected a query: strain sql \"SELECT * FROM run\"");
+	}
+	return STATUS_OK;
 }
 
 // Whether a single argument is a run: a query contains blanks, or characters that names of runs do

@@ -10,12 +10,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-// Turns the return value of a stage into an error with text.
-static int stage_error(const struct analysis *a, int r, struct error *e)
-{
-	return r < 0 ? error_errno(e, -r, "%s", reader_path(a->tables.reader)) : 0;
-}
-
 static int find_stops(struct analysis *a)
 {
 	struct epoch_list *epochs = &a->tables.epochs;
@@ -149,7 +143,7 @@ static int find_phases(struct analysis *a, bool brief)
 static int finish(struct analysis *a, int r, struct error *e)
 {
 	if (r < 0) {
-		stage_error(a, r, e);
+		error_errno(e, -r, "%s", reader_path(a->tables.reader));
 		analysis_done(a);
 	}
 	return r;
