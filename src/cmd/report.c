@@ -30,8 +30,6 @@
 #include "show/page_sweep.h"
 #include "study/catalogue.h"
 #include "study/comparison.h"
-#include "study/kept_advice.h"
-#include "sweep/plan_of_runs.h"
 #include "verdict/verdict.h"
 
 // --- the figure of one run, or of a few for comparison
@@ -176,65 +174,13 @@ static void say_troubles(const struct catalogue *catalogue)
 	}
 }
 
-// The name of the directory, without ".sweep" or ".advice"; for several, their number.
-static char *name_of(char *const *paths, size_t n_paths)
-{
-	struct text name = {0};
-	if (n_paths > 1) {
-		text_format(&name, "%zu folders", n_paths);
-		return text_steal(&name);
-	}
-	_cleanup_free_ char *real = realpath(paths[0], NULL);
-	const char *whole = real ? real : paths[0], *slash = strrchr(whole, '/');
-	const char *last = slash && slash[1] ? slash + 1 : whole;
-	size_t length = strlen(last);
-	static const char *const endings[] = {".sweep", ".advice"};
-	for (size_t i = 0; i < ARRAY_LENGTH(endings); i++) {
-		size_t n = strlen(endings[i]);
-		bool ends = length > n && strcmp(last + length - n, endings[i]) == 0;
-		length -= ends ? n : 0;
-	}
-	text_append(&name, last, length);
-	return text_steal(&name);
-}
-
-// What `strain advise` printed of the answer in a directory. NULL: there is none, or it cannot be
-// read, which is a notice of the catalogue.
-static char *read_advice(const char *directory)
-{
-	struct kept_advice answer;
-	struct text page = {0};
-	if (kept_advice_read(directory, &answer, NULL) < 0) {
-		return NULL;
-	}
-	for (size_t i = 0; i < answer.n_page; i++) {
-		text_format(&page, "%s\n", answer.page[i]);
-	}
-	bool kept = answer.n_page > 0;
-	kept_advice_done(&answer);
-	return kept ? text_steal(&page) : NULL;
-}
-
 static int write_catalogue(FILE *out, const struct catalogue *catalogue, char *const *paths,
 	size_t n_paths, const char *output, struct error *e)
 {
 	struct progress_of_runs progress;
-	_cleanup_free_ char *name = name_of(paths, n_paths);
-	__attribute__((cleanup(plan_facts_done))) struct plan_facts plan = {0};
-	_cleanup_free_ char *advice = n_paths == 1 ? read_advice(paths[0]) : NULL;
-	if (n_paths == 1) {
-		plan_facts_read(paths[0], &plan);
-	}
-	struct page_sweep sweep = {
-		.name = name ? name : "",
-		.command = plan.command,
-		.plan = plan.text,
-		.advice = advice,
-		.baseline = plan.baseline,
-		.n_baseline = plan.baseline ? plan.plan.baseline.n : 0,
-		.label_order = plan.names,
-		.n_label_order = plan.names ? plan.plan.n_factors : 0,
-		.planned = plan.planned,
+	const struct page_sweep sweep = {
+		.paths = paths,
+		.n_paths = n_paths,
 		.output = output,
 		.progressed = progress_of_runs,
 		.context = &progress,

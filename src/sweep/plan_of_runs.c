@@ -188,8 +188,6 @@ void plan_facts_done(struct plan_facts *facts)
 {
 	free(facts->text);
 	free(facts->command);
-	free(facts->baseline);
-	free(facts->names);
 	if (facts->read) {
 		plan_done(&facts->plan);
 	}
@@ -204,16 +202,6 @@ void plan_facts_read(const char *directory, struct plan_facts *ret)
 		return;
 	}
 	ret->read = true;
-	const struct plan *plan = &ret->plan;
-	ret->command = command_of(plan);
-	ret->planned = count_trials(plan);
-	ret->baseline = calloc(plan->baseline.n + 1, sizeof(*ret->baseline));
-	ret->names = calloc(plan->n_factors + 1, sizeof(*ret->names));
-	for (size_t i = 0; ret->baseline && i < plan->baseline.n; i++) {
-		ret->baseline[i].name = plan->baseline.items[i].name;
-		ret->baseline[i].value = plan->baseline.items[i].value;
-	}
-	for (size_t i = 0; ret->names && i < plan->n_factors; i++) {
-		ret->names[i] = plan->factors[i].name;
-	}
+	ret->command = command_of(&ret->plan);
+	ret->planned = count_trials(&ret->plan);
 }

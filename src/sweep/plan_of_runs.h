@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "run/overview.h"
 #include "study/pivot.h"
 #include "sweep/plan.h"
 
@@ -33,9 +32,7 @@ void plan_baseline_done(struct plan_baseline *b);
 // has its text only.
 struct plan_facts {
 	char *text;
-	char *command;
-	struct run_label *baseline; // [plan.baseline.n] borrowed from the plan
-	const char **names; // [plan.n_factors] of factors; borrowed
+	char *command; // with placeholders
 	size_t planned; // trials
 	bool read;
 	struct plan plan;
