@@ -19,7 +19,6 @@
 #include "base/text.h"
 #include "cmd/advise_overlay.h"
 #include "cmd/command.h"
-#include "cmd/reading.h"
 #include "machine/cpus.h"
 #include "probe/probe.h"
 #include "probe/replay.h"

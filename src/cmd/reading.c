@@ -5,7 +5,6 @@
 
 #include "cmd/reading.h"
 
-#include <errno.h>
 #include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/words.h"

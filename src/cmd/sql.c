@@ -5,13 +5,11 @@
 // or access any other file.
 
 #include <argp.h>
-#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -5,7 +5,6 @@
 
 #include "show/run_text.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
