@@ -308,13 +308,13 @@ static json_t *epochs_json(const struct analysis *a)
 	return rows;
 }
 
-static json_t *bar_json(const char *name, const struct code_group_samples *bar, uint64_t of)
+static json_t *bar_json(const struct code_bar *named)
 {
+	const struct code_group_samples *bar = named->group;
 	json_t *json = json_object(), *classes = json_array(), *functions = json_array();
-	json_object_set_new(json, "of", json_string(name));
+	json_object_set_new(json, "of", json_string(named->name));
 	json_object_set_new(json, "samples", json_integer((json_int_t)bar->samples));
-	json_object_set_new(
-		json, "share_ratio", json_from_number((double)bar->samples / (double)of));
+	json_object_set_new(json, "share_ratio", json_from_number(named->share));
 	for (size_t i = 0; i < N_CODE_CLASSES; i++) {
 		if (bar->by_class[i] > 0) {
 			json_t *class = json_object();
@@ -337,6 +337,15 @@ static json_t *bar_json(const char *name, const struct code_group_samples *bar, 
 	return json;
 }
 
+static json_t *bars_json(const struct code_bar *bars, size_t n)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; i < n; i++) {
+		json_array_append_new(list, bar_json(&bars[i]));
+	}
+	return list;
+}
+
 // CPU time by class of code, over the whole run.
 static json_t *code_time_json(const struct analysis *a)
 {
@@ -344,23 +353,12 @@ static json_t *code_time_json(const struct analysis *a)
 	if (code_time_load(a, &time) < 0) {
 		return NULL;
 	}
-	json_t *json = json_object(), *roles = json_array(), *phases = json_array();
-	for (size_t i = 0; i < N_CODE_ROLES; i++) {
-		if (time.roles[i].samples > 0) {
-			json_array_append_new(roles, bar_json(code_role_name((enum code_role)i),
-							     &time.roles[i], time.samples));
-		}
-	}
-	for (size_t i = 0; i < N_CODE_PHASES; i++) {
-		size_t phase = code_time_phase_in_order(i);
-		if (time.phases[phase].samples > 0) {
-			json_array_append_new(
-				phases, bar_json(code_time_phase_name(phase), &time.phases[phase],
-						time.phase_samples));
-		}
-	}
-	json_object_set_new(json, "roles", roles);
-	json_object_set_new(json, "phases", phases);
+	struct code_bar roles[CODE_BARS_MAX], phases[CODE_BARS_MAX];
+	size_t n_roles = code_time_role_bars(&time, roles);
+	size_t n_phases = code_time_phase_bars(&time, phases);
+	json_t *json = json_object();
+	json_object_set_new(json, "roles", bars_json(roles, n_roles));
+	json_object_set_new(json, "phases", bars_json(phases, n_phases));
 	json_object_set_new(json, "missing", json_from_text(time.missing));
 	json_object_set_new(json, "phases_missing", json_from_text(time.phases_missing));
 	code_time_done(&time);
