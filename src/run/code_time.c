@@ -12,7 +12,6 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "base/words.h"
 #include "run/analysis.h"
 #include "run/query.h"
 #include "runfile/reader.h"
