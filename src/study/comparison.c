@@ -23,7 +23,7 @@
 #include "study/pivot.h"
 #include "study/run_table.h"
 
-// Compare fields ----------------------------------------------------------------------------------
+// Fields ------------------------------------------------------------------------------------------
 
 enum {
 	COLUMNS_MAX = 6, // most values of a label that becomes the columns by default
