@@ -24,9 +24,9 @@
 #include "cmd/reading.h"
 #include "show/sweep_tables.h"
 #include "sweep/attempt.h"
+#include "sweep/forecast.h"
 #include "sweep/results.h"
 #include "sweep/sweep.h"
-#include "sweep/time_left.h"
 
 #define SHOW_EVERY_NS (NS_PER_S / 2)
 #define LABEL_COLUMNS 60 // on the line that is updated
