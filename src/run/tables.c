@@ -83,7 +83,7 @@ static int group_compare(const void *left, const void *right)
 	return (a->n_metrics < b->n_metrics) - (a->n_metrics > b->n_metrics);
 }
 
-int missing_list_load(struct reader *r, struct missing_list *ret, struct error *e)
+static int missing_list_load(struct reader *r, struct missing_list *ret, struct error *e)
 {
 	int result = query_each(r,
 		"SELECT m.entity_kind, x.reason, m.name, count(DISTINCT x.entity),"
@@ -97,7 +97,7 @@ int missing_list_load(struct reader *r, struct missing_list *ret, struct error *
 	return result;
 }
 
-void missing_list_done(struct missing_list *list)
+static void missing_list_done(struct missing_list *list)
 {
 	for (size_t i = 0; i < list->n; i++) {
 		struct missing_group *group = &list->items[i];
@@ -324,7 +324,7 @@ static int event_count(void *context, sqlite3_stmt *row)
 	return 0;
 }
 
-int event_list_load(struct reader *r, struct event_list *ret, struct error *e)
+static int event_list_load(struct reader *r, struct event_list *ret, struct error *e)
 {
 	int result = query_each(r,
 		"SELECT t_ns, kind, entity, text FROM event ORDER BY t_ns, id"
@@ -337,7 +337,7 @@ int event_list_load(struct reader *r, struct event_list *ret, struct error *e)
 	return result;
 }
 
-void event_list_done(struct event_list *list)
+static void event_list_done(struct event_list *list)
 {
 	for (size_t i = 0; i < list->n; i++) {
 		free(list->items[i].kind);

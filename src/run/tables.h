@@ -33,8 +33,6 @@ struct missing_list {
 	size_t capacity;
 };
 
-int missing_list_load(struct reader *r, struct missing_list *ret, struct error *e);
-void missing_list_done(struct missing_list *list);
 // Appends the subject of a group of metrics in a few words: "GPU power", "disk", "pressure".
 void missing_list_append_subject(
 	struct text *t, const struct metric_list *metrics, const struct missing_group *group);
@@ -71,9 +69,6 @@ struct event_list {
 };
 
 #define EVENT_LIST_MAX 10000
-
-int event_list_load(struct reader *r, struct event_list *ret, struct error *e);
-void event_list_done(struct event_list *list);
 
 struct run_tables {
 	struct reader *reader; // borrowed; outlives the tables

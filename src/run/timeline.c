@@ -25,10 +25,8 @@
 #include "runfile/reader.h"
 #include "runfile/spans_table.h"
 
-// The first pass: which threads iterate, which of them are main, and how many iterations were
-// warm-up.
-
-struct reader;
+// --- the first pass: which threads iterate, which of them are main, and how many iterations were
+// warm-up
 
 // Columns of the queries below.
 enum {
@@ -42,12 +40,12 @@ enum {
 };
 
 // The index of spans by kind and start gives this order without sorting.
-#define SURVEY_ROWS(kind)                                                                    \
+#define FIRST_PASS_ROWS(kind)                                                                \
 	"SELECT start_ns, end_ns, thread, attributes, number, samples, name FROM span WHERE" \
 	" kind = '" kind "' AND start_ns >= 0 AND end_ns > start_ns ORDER BY start_ns, id"
-#define SURVEY_ITERATIONS SURVEY_ROWS("iteration")
-#define SURVEY_PHASES SURVEY_ROWS("phase")
-#define SURVEY_OWN SURVEY_ROWS("user")
+#define FIRST_PASS_ITERATIONS FIRST_PASS_ROWS("iteration")
+#define FIRST_PASS_PHASES FIRST_PASS_ROWS("phase")
+#define FIRST_PASS_OWN FIRST_PASS_ROWS("user")
 #define REPLAYED_NONE SIZE_MAX
 
 struct first_pass_key {
@@ -426,10 +424,10 @@ static int first_pass_read(struct first_pass *s, struct reader *r, struct error 
 		"SELECT start_ns, end_ns, thread, attributes FROM main.span WHERE kind = 'epoch'",
 		saw_epoch, s, e);
 	if (result == 0) {
-		result = query_each(r, SURVEY_ITERATIONS, saw_iteration, s, e);
+		result = query_each(r, FIRST_PASS_ITERATIONS, saw_iteration, s, e);
 	}
 	if (result == 0 && !any_spans(s)) {
-		result = query_each(r, SURVEY_PHASES, saw_phase, s, e);
+		result = query_each(r, FIRST_PASS_PHASES, saw_phase, s, e);
 	}
 	if (result != -ENOMEM && choose_main(s) < 0) {
 		result = error_errno(e, ENOMEM, "%s", reader_path(r));
@@ -804,7 +802,7 @@ static void cursors_step(struct cursors *c, size_t i)
 static void cursors_open(struct cursors *c, const struct timeline *t)
 {
 	static const char *const queries[N_CURSORS] = {
-		SURVEY_ITERATIONS, SURVEY_PHASES, SURVEY_OWN};
+		FIRST_PASS_ITERATIONS, FIRST_PASS_PHASES, FIRST_PASS_OWN};
 	bool wants_own = t->sink->own && spans_table_may_have(reader_database(t->reader), "user");
 	for (size_t i = 0; i < N_CURSORS && c->status == SQLITE_OK; i++) {
 		if (i != CURSOR_OWN || wants_own) {

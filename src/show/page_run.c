@@ -18,31 +18,14 @@
 #include "base/text.h"
 #include "run/analysis.h"
 #include "run/code_time.h"
+#include "run/gpu_facts.h"
 #include "run/names.h"
-#include "show/json.h"
 #include "show/lanes.h"
 #include "show/panels.h"
-#include "run/gpu_facts.h"
-#include "verdict/sentence.h"
 #include "verdict/evidence.h"
+#include "verdict/sentence.h"
 #include "verdict/tried.h"
 #include "verdict/verdict.h"
-
-// The header of a page: where the run ran, its duration, its end, and versions.
-
-struct analysis;
-
-// Type CpuTime of web/src/contract.ts: samples of CPU time by phase and by role.
-
-struct analysis;
-
-// Iterations and phases of a run, as JSON for the page.
-
-struct analysis;
-
-struct lane_list;
-
-struct phases;
 
 static json_t *page_iterations(const struct analysis *a);
 static json_t *page_own_spans(const struct phases *p);

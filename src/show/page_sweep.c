@@ -27,10 +27,6 @@
 #include "sweep/plan_of_runs.h"
 #include "verdict/verdict.h"
 
-// Details of a run on the page of a sweep.
-
-struct digest;
-
 // The strings of a page, each once.
 struct page_strings {
 	json_t *list;

@@ -36,16 +36,6 @@
 #include "sweep/plan_kept.h"
 #include "sweep/template.h"
 
-// Checks that the commands of the trials exist.
-
-struct sweep;
-
-// A changed plan numbers its trials anew. Runs are renamed to the trials that match their labels.
-
-struct plan;
-
-struct sweep;
-
 static bool sweep_has(const struct sweep *sweep, const char *name);
 static DIR *sweep_list(const struct sweep *sweep);
 static int commands_check(const struct sweep *sweep, struct error *e);
