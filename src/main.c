@@ -20,18 +20,20 @@
 // - run/: one run: analysis.c loads it in stages (tables, processes, overview, phases); summary,
 //   measures, outcome
 // - verdict/: facts.c gathers numbers, causes.c has the table of causes, verdict.c the sentences
-// - study/: many runs: catalogue.c, digest.c, run_table.c (SQL), pivot.c, comparison.c, layout.c
-// - show/: tables, JSON, CSV, figure.c (gnuplot draws by figure.gp), page.c, which fills web/ with a
-//   run's data
-// - sweep/: plan (YAML), trials (the matrix), sweep (the directory), executors
+// - study/: many runs: catalogue.c, digest.c, selection.c, run_table.c (SQL), pivot.c, comparison.c,
+//   layout.c
+// - sweep/: plan (YAML), trials (the matrix), sweep (the directory), executors, results
 // - probe/: short runs of a job that measure its largest batch, stalls and the gain of advice,
 //   and models of memory and rate
+// - show/: tables, JSON, CSV, figure.c (gnuplot draws by figure.gp), page.c, which fills web/ with a
+//   run's data
 // - cmd/: one file per command in the table below; the only place that prints or exits
 //
 // kernel, NVML -> machine -> source -> sampler -> writer -> run file -> reader -> run -> verdict
 //
 // docs/architecture.md has more details; docs/format.md describes the run file.
 
+#include <argp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -43,7 +45,9 @@
 #include "base/text.h"
 #include "cmd/command.h"
 #include "cmd/complete.h"
+#include "cmd/reading.h"
 #include "record/launch/option_table.h"
+#include "show/json.h"
 
 struct command {
 	const char *name;
@@ -53,6 +57,7 @@ struct command {
 
 static int help(int argc, char **argv);
 static int complete(int argc, char **argv);
+static int version(int argc, char **argv);
 
 static const struct command commands[] = {
 	{"run", command_run, "record a job from start to end"},
@@ -72,7 +77,7 @@ static const struct command commands[] = {
 	{"complete", complete, NULL},
 	{"finish", command_finish, NULL},
 	{"help", help, NULL},
-	{"version", command_version, NULL},
+	{"version", version, NULL},
 };
 
 static void print_help(FILE *stream)
@@ -93,7 +98,7 @@ static void print_help(FILE *stream)
 // Whether a command exists, including those not listed for users.
 static bool is_known(const struct command *command)
 {
-	return command->summary || command->run == help || command->run == command_version;
+	return command->summary || command->run == help || command->run == version;
 }
 
 static int unknown_command(const char *name)
@@ -142,6 +147,39 @@ static int help(int argc, char **argv)
 	}
 	char *words[] = {argv[1], option, NULL};
 	return command->run(2, words);
+}
+
+static const struct argp_option version_options[] = {
+	{"json", 256, NULL, 0, "print one JSON document", 0},
+	{0},
+};
+
+static error_t parse_version(int key, char *argument, struct argp_state *state)
+{
+	bool *json = state->input;
+	switch (key) {
+	case 256:
+		*json = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		reading_option_error(state, "unexpected argument '%s'", argument);
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static int version(int argc, char **argv)
+{
+	static const struct argp argp = {
+		version_options, parse_version, NULL, "Print the version.", NULL, NULL, NULL};
+	bool json = false;
+	reading_options(&argp, argc, argv, &json);
+	if (!json) {
+		printf("strain %s\n", STRAIN_VERSION);
+		return command_flush();
+	}
+	int r = json_write(json_pack("{s:s}", "version", STRAIN_VERSION), stdout);
+	return r < 0 ? command_fail("cannot write: %s", strerrordesc_np(-r)) : command_flush();
 }
 
 static void complete_command(const char *typed)

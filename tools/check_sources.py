@@ -31,10 +31,10 @@ LAYERS = {
     "run": {"runfile"},
     "verdict": {"run"},
     "study": {"verdict"},
-    "show": {"study"},
     "sweep": {"study"},
     "probe": {"verdict"},
-    "cmd": {"record", "probe", "show", "sweep"},
+    "show": {"sweep", "probe"},
+    "cmd": {"record", "show"},
     "": {"cmd", "record/launch"},  # src/main.c
 }
 

@@ -27,7 +27,6 @@
 #include "base/secret.h"
 #include "base/text.h"
 #include "base/whole_file.h"
-#include "cmd/advise_answer.h"
 #include "cmd/advise_overlay.h"
 #include "cmd/advise_what_if.h"
 #include "cmd/command.h"
@@ -42,6 +41,7 @@
 #include "run/analysis.h"
 #include "runfile/amend.h"
 #include "runfile/database.h"
+#include "show/advice_answer.h"
 #include "show/json.h"
 #include "show/table.h"
 #include "study/kept_advice.h"
@@ -670,7 +670,7 @@ static int print_results(const struct attempt *a)
 	} else if (json_write(results_json(a), stdout) < 0) {
 		return command_fail("cannot write: %s", strerrordesc_np(errno));
 	}
-	return reading_finish();
+	return command_flush();
 }
 
 // The whole command -------------------------------------------------------------------------------
@@ -1236,7 +1236,7 @@ static int finish(const struct advise_options *o, const struct stall_runs *runs,
 	} else {
 		advise_stalls_print(runs);
 	}
-	return reading_finish();
+	return command_flush();
 }
 
 static int advise_stalls(const struct advise_options *o, const char *folder)
@@ -1331,9 +1331,9 @@ static int write_answer(
 {
 	const char *slash = strrchr(config->folder, '/');
 	const char *folder = slash ? slash + 1 : config->folder;
-	json_t *json = advise_answer_json(a, config);
+	json_t *json = advice_answer_json(a, config);
 	advise_overlay_json(json, config->overlay);
-	json_t *page = advise_answer_page(a, config, folder, o->thesis);
+	json_t *page = advice_answer_page(a, config, folder, o->thesis);
 	if (json_object_set_new(json, "page", page) < 0) {
 		json_decref(json);
 		return command_fail("out of memory");
@@ -1345,15 +1345,15 @@ static int write_answer(
 		}
 	} else if (o->request != REQUEST_NONE) {
 		json_decref(json);
-		advise_answer_request(a, config, o->request);
+		advice_answer_request(stdout, a, config, o->request);
 	} else {
 		json_decref(json);
-		advise_answer_print(stdout, a, config, folder);
+		advice_answer_print(stdout, a, config, folder);
 		if (o->thesis) {
-			advise_answer_print_thesis(stdout, a);
+			advice_answer_print_thesis(stdout, a);
 		}
 	}
-	int written = reading_finish();
+	int written = command_flush();
 	return status != STATUS_OK ? status : written;
 }
 

@@ -19,7 +19,6 @@
 #include "base/text.h"
 #include "cmd/advise_overlay.h"
 #include "cmd/command.h"
-#include "cmd/reading.h"
 #include "machine/cpus.h"
 #include "probe/probe.h"
 #include "probe/replay.h"
@@ -546,10 +545,10 @@ int advise_what_if(const struct what_if_options *o)
 	if (status == STATUS_OK && o->json) {
 		status = json_write(answer_json(&a), stdout) < 0
 		                 ? command_fail("cannot write: %s", strerrordesc_np(errno))
-		                 : reading_finish();
+		                 : command_flush();
 	} else if (status == STATUS_OK) {
 		print_cases(&a);
-		status = reading_finish();
+		status = command_flush();
 	}
 	free_asked(&a);
 	return status;

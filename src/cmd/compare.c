@@ -5,15 +5,11 @@
 
 #include <argp.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <math.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -22,8 +18,6 @@
 #include "base/whole_file.h"
 #include "cmd/command.h"
 #include "cmd/reading.h"
-#include "cmd/selection.h"
-#include "run/analysis.h"
 #include "show/figure.h"
 #include "show/figure_pivot.h"
 #include "show/layout_show.h"
@@ -31,23 +25,8 @@
 #include "study/catalogue.h"
 #include "study/comparison.h"
 #include "study/pivot.h"
-#include "sweep/plan.h"
-
-// The baseline of `compare`: that of --baseline, else that of the plans of the sweeps.
-
-struct argp_state;
-
-enum { BASELINE_MAX = PLAN_MAX_FACTORS };
-
-struct compare_baseline {
-	struct pivot_match matches[BASELINE_MAX];
-	size_t n;
-	bool given; // by --baseline, which may be empty: no baseline
-	bool has_plan;
-	struct plan plan; // owns the strings of the matches
-};
-
-// strain compare --layout NAME: the tables and figures of documents (layout.h).
+#include "study/selection.h"
+#include "sweep/plan_of_runs.h"
 
 struct compare_layout {
 	const char *name; // "list": all of them; NULL: no layout was asked for
@@ -56,231 +35,19 @@ struct compare_layout {
 	const char *output; // NULL or "-": standard output
 };
 
-// strain compare --figure KIND: a pivot, or runs over time, as a figure in a file.
-
 struct compare_figure {
 	const char *kind; // "scaling", ...; NULL: no figure was asked for
 	const char *output; // NULL: none was given
 	const char *keep_directory; // for the script; NULL
 };
 
-// Baseline ----------------------------------------------------------------------------------------
-//
-// Baselines from the option and from plans.
-
-static const char of_plan[] = "the plan's baseline";
-
-// Parses the argument of --baseline; ends the program if it is wrong.
-static void compare_baseline_add(
-	struct compare_baseline *b, char *argument, const struct argp_state *state)
-{
-	b->given = true;
-	char *rest = *argument ? argument : NULL; // '': no baseline
-	for (char *item; rest && (item = strsep(&rest, ","));) {
-		char *equals = strchr(item, '=');
-		if (!equals || equals == item) {
-			reading_option_error(
-				state, "--baseline: expected LABEL=VALUE, found '%s'", item);
-		}
-		if (b->n == BASELINE_MAX) {
-			reading_option_error(
-				state, "--baseline: more than %d labels", BASELINE_MAX);
-		}
-		*equals = '\0';
-		b->matches[b->n++] = (struct pivot_match){item, equals + 1};
-	}
-}
-
-// --- plans
-
-static bool pairs_have(const struct plan_pairs *pairs, const struct plan_pair *pair)
-{
-	for (size_t i = 0; i < pairs->n; i++) {
-		if (strcmp(pairs->items[i].name, pair->name) == 0) {
-			return run_table_compare(pairs->items[i].value, pair->value) == 0;
-		}
-	}
-	return false;
-}
-
-static bool same_pairs(const struct plan_pairs *a, const struct plan_pairs *b)
-{
-	for (size_t i = 0; i < a->n; i++) {
-		if (!pairs_have(b, &a->items[i])) {
-			return false;
-		}
-	}
-	return a->n == b->n;
-}
-
-static void append_pairs(struct text *t, const struct plan_pairs *pairs)
-{
-	for (size_t i = 0; i < pairs->n; i++) {
-		text_format(
-			t, "%s%s=%s", i ? ", " : "", pairs->items[i].name, pairs->items[i].value);
-	}
-}
-
-static void say_different(const char *directory, const struct plan_pairs *one, const char *other,
-	const struct plan_pairs *another)
-{
-	_cleanup_text_ struct text line = {0};
-	text_format(&line, "the plans have different baselines (%s: ", directory);
-	append_pairs(&line, one);
-	text_format(&line, "; %s: ", other);
-	append_pairs(&line, another);
-	text_append_string(&line, "), so none is used: select one with --baseline");
-	command_note("%s", line.data ? line.data : "");
-}
-
-// False: there is no readable plan with a baseline.
-static bool read_plan(const char *directory, struct plan *ret)
-{
-	_cleanup_text_ struct text path = {0};
-	struct error wrong = {0};
-	text_format(&path, "%s/plan.yaml", directory);
-	if (!path.data || plan_open(path.data, ret, &wrong) < 0) {
-		return false;
-	}
-	if (ret->baseline.n == 0) {
-		plan_done(ret);
-		return false;
-	}
-	return true;
-}
-
-struct sweeps {
-	const char **seen; // directories
-	size_t n;
-	const char *first; // the directory whose plan was taken first
-};
-
-static bool is_new(struct sweeps *sweeps, const char *directory)
-{
-	for (size_t i = sweeps->n; i-- > 0;) {
-		if (strcmp(sweeps->seen[i], directory) == 0) {
-			return false;
-		}
-	}
-	sweeps->seen[sweeps->n++] = directory;
-	return true;
-}
-
-// False: the plans have different baselines.
-static bool take_plan(struct compare_baseline *b, struct sweeps *sweeps, const char *directory)
-{
-	struct plan plan;
-	if (!read_plan(directory, &plan)) {
-		return true;
-	}
-	if (!b->has_plan) {
-		b->plan = plan;
-		b->has_plan = true;
-		sweeps->first = directory;
-		return true;
-	}
-	bool same = same_pairs(&b->plan.baseline, &plan.baseline);
-	if (!same) {
-		say_different(sweeps->first, &b->plan.baseline, directory, &plan.baseline);
-	}
-	plan_done(&plan);
-	return same;
-}
-
-static bool find_plan(struct compare_baseline *b, const struct pivot_request *request)
-{
-	struct sweeps sweeps = {.seen = calloc(request->n_runs + 1, sizeof(*sweeps.seen))};
-	bool agree = sweeps.seen != NULL;
-	for (size_t i = 0; agree && i < request->n_runs; i++) {
-		const char *directory = request->runs[i]->sweep_directory;
-		if (directory && is_new(&sweeps, directory)) {
-			agree = take_plan(b, &sweeps, directory);
-		}
-	}
-	free(sweeps.seen);
-	return agree && b->has_plan;
-}
-
-// --- what the table can tell of it
-
-static bool is_on_axis(const struct pivot_request *request, const char *label)
-{
-	for (size_t i = 0; i < request->n_rows + request->n_columns; i++) {
-		const char *one = i < request->n_rows ? request->rows[i]
-		                                      : request->columns[i - request->n_rows];
-		if (strcmp(one, label) == 0) {
-			return true;
-		}
-	}
-	return false;
-}
-
-static bool all_have(const struct pivot_request *request, const struct plan_pair *pair)
-{
-	for (size_t i = 0; i < request->n_runs; i++) {
-		const char *value = pivot_label(request, i, pair->name);
-		if (run_table_compare(value, pair->value) != 0) {
-			return false;
-		}
-	}
-	return true;
-}
-
-// Without --baseline, takes the baseline of the plans of the sweeps, except labels that are not in
-// the table and the same in all runs. Uses none if the plans differ, and says so on standard error.
-static void compare_baseline_of_plans(struct compare_baseline *b, struct pivot_request *request)
-{
-	if (b->given || !find_plan(b, request)) {
-		return;
-	}
-	for (size_t i = 0; i < b->plan.baseline.n && b->n < BASELINE_MAX; i++) {
-		const struct plan_pair *pair = &b->plan.baseline.items[i];
-		if (is_on_axis(request, pair->name) || !all_have(request, pair)) {
-			b->matches[b->n++] = (struct pivot_match){pair->name, pair->value};
-		}
-	}
-	request->baseline = b->matches;
-	request->n_baseline = b->n;
-	request->baseline_from = of_plan;
-}
-
-// pivot_build, again without the plan's baseline if no run has it; a note says so.
-static int compare_baseline_build(struct pivot_request *request, struct pivot *ret, struct error *e)
-{
-	int r = pivot_build(request, ret, e);
-	if (r == -EINVAL && request->baseline_from) {
-		command_note("the plan's %s: no baseline is used", e->text);
-		request->n_baseline = 0;
-		request->baseline_from = NULL;
-		*e = (struct error){0};
-		r = pivot_build(request, ret, e);
-	}
-	return r;
-}
-
-static void compare_baseline_done(struct compare_baseline *b)
-{
-	if (b->has_plan) {
-		plan_done(&b->plan);
-	}
-	*b = (struct compare_baseline){0};
-}
-
-// Layout ------------------------------------------------------------------------------------------
-//
-// Options and output of layouts.
+// --- layouts: the tables and figures of documents (layout.h)
 
 // Whether the output is a figure.
 static bool compare_layout_draws(const struct compare_layout *l)
 {
 	enum figure_format format;
 	return l->output && figure_format_of(l->output, &format);
-}
-
-// Whether the layout needs runs.
-static bool compare_layout_needs_runs(const struct compare_layout *l)
-{
-	return layout_show_needs_runs(l->name);
 }
 
 // Checks the options before any run is read. An exit status.
@@ -345,10 +112,10 @@ static int compare_layout_show(const struct compare_layout *l, const struct dige
 		.keep_directory = l->keep_directory};
 	bool to_file = !q.figure && l->output && strcmp(l->output, "-") != 0;
 	int r = to_file ? show_into_file(&q, l->output, &e) : layout_show(&q, &e);
-	return r < 0 ? command_fail("%s", e.text) : reading_finish();
+	return r < 0 ? command_fail("%s", e.text) : command_flush();
 }
 
-// Figure ------------------------------------------------------------------------------------------
+// --- figures: a pivot, or runs over time, in a file
 
 // Checks the options before any run is read. An exit status.
 static int compare_figure_check(const struct compare_figure *f)
@@ -398,8 +165,6 @@ static int draw_runs(const struct compare_figure *f, const struct digest *const 
 	return r < 0 ? command_fail("--figure %s: %s", f->kind, e.text) : STATUS_OK;
 }
 
-// Compare -----------------------------------------------------------------------------------------
-
 enum {
 	OPTION_COLUMNS = 256,
 	OPTION_BASELINE,
@@ -415,13 +180,14 @@ struct compare_options {
 	char **paths; // [n_paths]; of argv
 	size_t n_paths;
 	struct selection selection;
-	struct choice choice;
-	struct compare_baseline baseline;
+	struct comparison_fields fields;
+	bool baseline_given; // it may be empty: no baseline
+	struct pivot_match baseline[COMPARISON_BASELINE_MAX]; // [n_baseline]
+	size_t n_baseline;
 	const char *format; // NULL: by the output's name, else text
 	const char *output; // NULL or "-": standard output
 	struct compare_layout layout;
 	struct compare_figure figure;
-	struct catalogue_metric metrics[N_MEASURES]; // by value
 };
 
 // --- options
@@ -472,9 +238,9 @@ static void add_labels(struct argp_state *state, const char *option, char *argum
 	const char **labels, size_t *n)
 {
 	for (char *item; (item = next_item(&argument));) {
-		if (*n == CHOICE_LABELS_MAX) {
+		if (*n == COMPARISON_LABELS_MAX) {
 			reading_option_error(
-				state, "--%s: more than %d labels", option, CHOICE_LABELS_MAX);
+				state, "--%s: more than %d labels", option, COMPARISON_LABELS_MAX);
 		}
 		if (*item) {
 			labels[(*n)++] = item;
@@ -487,7 +253,7 @@ static void print_measures(void)
 	for (size_t i = 0; i < N_MEASURES; i++) {
 		printf("%-26s %-4s %s\n", measures[i].name, measures[i].unit, measures[i].help);
 	}
-	exit(reading_finish());
+	exit(command_flush());
 }
 
 static void unknown_measure(struct argp_state *state, const char *name)
@@ -508,7 +274,7 @@ static void unknown_measure(struct argp_state *state, const char *name)
 		nearest ? "'? --value help lists them" : "");
 }
 
-static void add_values(struct argp_state *state, struct choice *choice, char *argument)
+static void add_values(struct argp_state *state, struct comparison_fields *fields, char *argument)
 {
 	for (char *item; (item = next_item(&argument));) {
 		enum measure_id measure = measure_by_name(item);
@@ -519,41 +285,61 @@ static void add_values(struct argp_state *state, struct choice *choice, char *ar
 		if (measure == N_MEASURES && !is_metric) {
 			unknown_measure(state, item);
 		}
-		if (choice->n_values == N_MEASURES) {
+		if (fields->n_values == N_MEASURES) {
 			reading_option_error(
 				state, "--value: expected at most %d measures", N_MEASURES);
 		}
-		choice->values[choice->n_values++] = is_metric ? (struct pivot_value){.name = item,
+		fields->values[fields->n_values++] = is_metric ? (struct pivot_value){.name = item,
 									 .measure = N_MEASURES}
 		                                               : pivot_value_of(measure);
 	}
-	choice->values_given = true;
+	fields->values_given = true;
+}
+
+static void add_baseline(
+	struct compare_options *compare, char *argument, const struct argp_state *state)
+{
+	compare->baseline_given = true;
+	char *rest = *argument ? argument : NULL; // '': no baseline
+	for (char *item; rest && (item = strsep(&rest, ","));) {
+		char *equals = strchr(item, '=');
+		if (!equals || equals == item) {
+			reading_option_error(
+				state, "--baseline: expected LABEL=VALUE, found '%s'", item);
+		}
+		if (compare->n_baseline == COMPARISON_BASELINE_MAX) {
+			reading_option_error(
+				state, "--baseline: more than %d labels", COMPARISON_BASELINE_MAX);
+		}
+		*equals = '\0';
+		compare->baseline[compare->n_baseline++] = (struct pivot_match){item, equals + 1};
+	}
 }
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
 	struct compare_options *compare = state->input;
-	struct choice *choice = &compare->choice;
+	struct comparison_fields *fields = &compare->fields;
 	switch (key) {
 	case 'r':
-		choice->rows_given = true;
-		add_labels(state, "rows", argument, choice->rows, &choice->n_rows);
+		fields->rows_given = true;
+		add_labels(state, "rows", argument, fields->rows, &fields->n_rows);
 		return 0;
 	case OPTION_COLUMNS:
-		choice->columns_given = true;
-		add_labels(state, "columns", argument, choice->columns, &choice->n_columns);
+		fields->columns_given = true;
+		add_labels(state, "columns", argument, fields->columns, &fields->n_columns);
 		return 0;
 	case 'v':
-		add_values(state, choice, argument);
+		add_values(state, fields, argument);
 		return 0;
 	case 'w':
-		selection_add(&compare->selection, argument, state);
+		reading_condition(&compare->selection, argument, state);
 		return 0;
 	case 'a':
-		choice->count_failed = true;
+		fields->count_failed = true;
 		return 0;
 	case OPTION_BASELINE:
-		compare_baseline_add(&compare->baseline, argument, state);
+		add_baseline(compare, argument, state);
 		return 0;
 	case OPTION_FORMAT:
 		compare->format = argument;
@@ -596,71 +382,11 @@ static const struct argp compare_argp = {options, parse, "[RUN|DIR|SWEEP...]",
 
 // --- runs
 
-// The chosen runs, as a pivot needs them.
-struct chosen {
-	const struct digest **runs;
-	const char **sources;
-	size_t n;
-};
-
-static void chosen_done(struct chosen *chosen)
-{
-	free(chosen->runs);
-	free(chosen->sources);
-}
-
-// By the argument that found them, then the oldest first; the catalogue has the newest first.
-static int compare_found(const void *left, const void *right)
-{
-	const struct digest *a = *(const struct digest *const *)left;
-	const struct digest *b = *(const struct digest *const *)right;
-	int order = (a->found_by > b->found_by) - (a->found_by < b->found_by);
-	return order ? order : (a < b) - (a > b);
-}
-
-// In the order of the arguments; runs of one argument by their start.
-static int choose_runs(
-	struct chosen *chosen, const struct compare_options *compare, const struct catalogue *c)
-{
-	chosen->runs = calloc(c->n + 1, sizeof(void *));
-	chosen->sources = calloc(c->n + 1, sizeof(*chosen->sources));
-	if (!chosen->runs || !chosen->sources) {
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < c->n; i++) {
-		if (selection_has(&compare->selection, &c->runs[i])) {
-			chosen->runs[chosen->n++] = &c->runs[i];
-		}
-	}
-	qsort(chosen->runs, chosen->n, sizeof(void *), compare_found);
-	for (size_t i = 0; i < chosen->n; i++) {
-		chosen->sources[i] = compare->paths[chosen->runs[i]->found_by];
-	}
-	return 0;
-}
-
 static bool are_files(const struct compare_options *compare)
 {
 	for (size_t i = 0; i < compare->n_paths; i++) {
 		struct stat status;
 		if (stat(compare->paths[i], &status) == 0 && S_ISDIR(status.st_mode)) {
-			return false;
-		}
-	}
-	return true;
-}
-
-// A label that no run has is a typo: says so.
-static bool labels_are_known(const struct pivot_request *request, const struct catalogue *c,
-	const char *option, const char *const *labels, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		bool known = false;
-		for (size_t k = 0; k < request->n_runs && !known; k++) {
-			known = pivot_label(request, k, labels[i]) != NULL;
-		}
-		if (!known) {
-			selection_say_unknown(c, option, labels[i], false);
 			return false;
 		}
 	}
@@ -675,7 +401,7 @@ static int write_pivot(const struct pivot *p, enum pivot_format format, const ch
 	if (!output || strcmp(output, "-") == 0) {
 		int r = pivot_write(p, format, stdout, &style);
 		return r < 0 && r != -EPIPE ? command_fail("cannot write: %s", strerrordesc_np(-r))
-		                            : reading_finish();
+		                            : command_flush();
 	}
 	_cleanup_free_ char *text = NULL;
 	size_t length = 0;
@@ -699,10 +425,10 @@ static int find_format(const struct compare_options *compare, enum pivot_format 
 		return command_usage(
 			"compare", "--output: '%s' is a run and would be overwritten", output);
 	}
-	const struct choice *choice = &compare->choice;
+	const struct comparison_fields *fields = &compare->fields;
 	if (compare->layout.name &&
-		(compare->figure.kind || choice->rows_given || choice->columns_given ||
-			choice->values_given || choice->count_failed || compare->baseline.given)) {
+		(compare->figure.kind || fields->rows_given || fields->columns_given ||
+			fields->values_given || fields->count_failed || compare->baseline_given)) {
 		return command_usage("compare",
 			"--layout cannot be combined with --rows, --columns, --value, --all, "
 			"--baseline or --figure");
@@ -728,43 +454,13 @@ static int find_format(const struct compare_options *compare, enum pivot_format 
 	return STATUS_OK;
 }
 
-static enum measure_kind kind_of_unit(const char *unit)
-{
-	return strcmp(unit, "s") == 0    ? MEASURE_KIND_SECONDS
-	       : strcmp(unit, "By") == 0 ? MEASURE_KIND_BYTES
-	       : strcmp(unit, "W") == 0  ? MEASURE_KIND_WATTS
-	       : strcmp(unit, "J") == 0  ? MEASURE_KIND_JOULES
-	                                 : MEASURE_KIND_NUMBER;
-}
-
-// Reads values that are not measures, METRIC:AGGREGATE, from the run files.
-static int read_metrics(
-	struct compare_options *compare, const struct chosen *chosen, struct error *e)
-{
-	int r = 0;
-	for (size_t i = 0; i < compare->choice.n_values && r == 0; i++) {
-		struct pivot_value *value = &compare->choice.values[i];
-		struct catalogue_metric *metric = &compare->metrics[i];
-		if (value->measure < N_MEASURES) {
-			continue;
-		}
-		r = catalogue_metric_read(chosen->runs, chosen->n, value->name, metric, e);
-		value->title = value->name;
-		value->unit = metric->unit;
-		value->kind = kind_of_unit(metric->unit);
-		value->numbers = metric->numbers;
-		value->reasons = metric->reasons;
-	}
-	return r < 0 ? error_prefix(e, "--value") : 0;
-}
-
 // Runs side by side show all their differences.
-static void say_determined(const struct choice *choice)
+static void say_determined(const struct comparison_fields *fields)
 {
 	_cleanup_text_ struct text names = {0};
-	for (size_t i = 0; i < choice->n_determined && !choice->side_by_side; i++) {
+	for (size_t i = 0; i < fields->n_determined && !fields->side_by_side; i++) {
 		text_append_string(&names, i ? ", " : "");
-		text_append_printable(&names, choice->determined[i], strlen(choice->determined[i]));
+		text_append_printable(&names, fields->determined[i], strlen(fields->determined[i]));
 	}
 	if (names.length > 0 && names.data) {
 		command_note("left out because other labels determine them: %s (--rows shows them)",
@@ -772,166 +468,119 @@ static void say_determined(const struct choice *choice)
 	}
 }
 
-static void say_merged(const struct choice *choice)
+static void say_merged(const struct comparison_fields *fields)
 {
-	if (choice->merged) {
+	if (fields->merged) {
 		command_note("runs of one cell differ in %s: separate them with --rows or "
 			     "--columns, or select with --where",
-			choice->merged);
+			fields->merged);
 	}
-	if (choice->merged_jobs) {
+	if (fields->merged_jobs) {
 		command_note("runs of one cell have different commands but the same labels: "
 			     "separate them with --columns path");
 	}
 }
 
-// Rows and warnings besides the measures of a table.
-struct beside {
-	struct compare_context context;
-	struct compare_warnings warnings;
-	struct pivot_value *values; // [n_values] of the context, then those that were chosen
-};
-
-static void beside_done(struct beside *beside)
+static void say_warnings(const struct comparison *c)
 {
-	compare_context_done(&beside->context);
-	compare_warnings_done(&beside->warnings);
-	free(beside->values);
-}
-
-// Adds the differences of runs or directories as first rows. Runs of different jobs are not ranked
-// unless --baseline is given.
-static int put_context(
-	struct beside *beside, const struct compare_options *compare, struct pivot_request *request)
-{
-	struct compare_context *context = &beside->context;
-	int r = compare_context_read(
-		request->runs, request->n_runs, compare->choice.side_by_side, context);
-	if (r < 0) {
-		return r;
-	}
-	if (context->unlike && request->first_is_baseline) {
-		request->unranked = context->unlike;
-		request->first_is_baseline = false;
-	}
-	size_t n = compare->choice.values_given ? 0 : context->n_values;
-	beside->values = calloc(n + request->n_values + 1, sizeof(*beside->values));
-	if (!beside->values) {
-		return -ENOMEM;
-	}
-	memcpy(beside->values, context->values, n * sizeof(*beside->values));
-	memcpy(beside->values + n, request->values, request->n_values * sizeof(*beside->values));
-	request->values = beside->values;
-	request->n_values += n;
-	return 0;
-}
-
-static int put_beside(
-	struct beside *beside, const struct compare_options *compare, struct pivot_request *request)
-{
-	if (compare->figure.kind) {
-		return 0;
-	}
-	int r = request->keep_order && request->n_rows == 0 ? put_context(beside, compare, request)
-	                                                    : 0;
-	r = r < 0 ? r : compare_warnings_find(request, &beside->warnings);
-	request->warnings = (const char *const *)beside->warnings.lines;
-	request->n_warnings = beside->warnings.n;
-	return r;
-}
-
-static void say_warnings(const struct compare_warnings *warnings)
-{
-	for (size_t i = 0; i < warnings->n; i++) {
-		command_note("warning: %s", warnings->lines[i]);
+	for (size_t i = 0; i < c->n_warnings; i++) {
+		command_note("warning: %s", c->warnings[i]);
 	}
 }
 
-static int compare_runs(struct compare_options *compare, const struct chosen *chosen,
-	const struct catalogue *c, enum pivot_format format)
+// Without --baseline, the comparison takes the baseline of the plans of the sweeps; none if they
+// differ.
+static void take_plan(struct comparison *c, struct plan_baseline *planned)
 {
-	struct beside beside = {0};
-	struct choice *choice = &compare->choice;
-	struct pivot pivot;
+	_cleanup_text_ struct text different = {0};
+	if (comparison_takes_plan(c) &&
+		plan_baseline_find(c->runs, c->n_runs, planned, &different)) {
+		comparison_take_plan(c, planned->matches, planned->n);
+	}
+	if (different.data) {
+		command_note("%s", different.data);
+	}
+}
+
+static int write_comparison(
+	const struct compare_options *compare, const struct comparison *c, enum pivot_format format)
+{
+	if (c->note) {
+		command_note("%s", c->note);
+	}
+	say_determined(&c->fields);
+	say_merged(&c->fields);
+	if (format != PIVOT_JSON) {
+		say_warnings(c);
+	}
+	return compare->figure.kind ? draw_pivot(&compare->figure, &c->pivot)
+	                            : write_pivot(&c->pivot, format, compare->output);
+}
+
+static int compare_runs(const struct compare_options *compare, const struct selected *selected,
+	const struct catalogue *catalogue, enum pivot_format format)
+{
+	_cleanup_free_ struct comparison *c = calloc(1, sizeof(*c));
+	struct plan_baseline planned = {0};
 	struct error e = {0};
-	bool several = compare->n_paths > 1 && !are_files(compare);
-	struct pivot_request request = {.runs = chosen->runs,
-		.n_runs = chosen->n,
-		.sources = chosen->sources,
-		.baseline = compare->baseline.matches,
-		.n_baseline = compare->baseline.n};
-	if (!labels_are_known(&request, c, "--rows", choice->rows, choice->n_rows) ||
-		!labels_are_known(&request, c, "--columns", choice->columns, choice->n_columns)) {
+	bool of_columns;
+	if (!c) {
+		return command_fail("cannot compare: %s", strerrordesc_np(ENOMEM));
+	}
+	c->runs = selected->runs;
+	c->n_runs = selected->n;
+	c->sources = selected->sources;
+	c->several_sources = compare->n_paths > 1 && !are_files(compare);
+	c->figure = compare->figure.kind != NULL;
+	c->baseline_given = compare->baseline_given;
+	c->baseline = compare->baseline;
+	c->n_baseline = compare->n_baseline;
+	c->fields = compare->fields;
+	const char *unknown = comparison_unknown_label(c, &of_columns);
+	if (unknown) {
+		reading_unknown_label(
+			catalogue, of_columns ? "--columns" : "--rows", unknown, false);
 		return STATUS_FAILURE;
 	}
-	if (read_metrics(compare, chosen, &e) < 0) {
-		return command_fail("%s", e.text);
+	const char *option = "";
+	int r = comparison_choose(c, &e);
+	if (r == 0) {
+		take_plan(c, &planned);
+		r = comparison_build(c, &e);
+		option = r == -EINVAL ? "--" : ""; // the text begins with "baseline"
 	}
-	request.sources = several ? chosen->sources : NULL;
-	choice->of_labels = compare->figure.kind;
-	int r = choice_complete(choice, &request);
-	request.sources = chosen->sources;
-	request.rows = choice->rows;
-	request.n_rows = choice->n_rows;
-	request.columns = choice->columns;
-	request.n_columns = choice->n_columns;
-	request.values = choice->values;
-	request.n_values = choice->n_values;
-	request.apart = choice->side_by_side;
-	request.count_failed = choice->count_failed || choice->side_by_side;
-	bool by_source = choice->n_columns == 1 &&
-	                 strcmp(choice->columns[0], RUN_TABLE_SOURCE) == 0;
-	request.first_is_baseline = !compare->baseline.given &&
-	                            ((choice->side_by_side && chosen->n > 1) || by_source);
-	request.keep_order = choice->side_by_side || by_source;
-	if (!request.first_is_baseline && !compare->figure.kind) {
-		compare_baseline_of_plans(&compare->baseline, &request);
-		choice_suit_baseline(choice, &request);
-	}
-	r = r < 0 ? r : put_beside(&beside, compare, &request);
-	r = r < 0 ? error_errno(&e, -r, "cannot compare")
-	          : compare_baseline_build(&request, &pivot, &e);
-	if (r < 0) {
-		beside_done(&beside);
-		return command_fail("%s%s", r == -EINVAL ? "--" : "", e.text);
-	}
-	say_determined(choice);
-	say_merged(choice);
-	if (format != PIVOT_JSON) {
-		say_warnings(&beside.warnings);
-	}
-	int status = compare->figure.kind ? draw_pivot(&compare->figure, &pivot)
-	                                  : write_pivot(&pivot, format, compare->output);
-	pivot_done(&pivot);
-	beside_done(&beside);
+	int status = r < 0 ? command_fail("%s%s", option, e.text)
+	                   : write_comparison(compare, c, format);
+	comparison_done(c);
+	plan_baseline_done(&planned);
 	return status;
 }
 
 static int compare_all(struct compare_options *compare, enum pivot_format format)
 {
 	struct catalogue c = {0};
-	struct chosen chosen = {0};
+	struct selected selected = {0};
 	const struct catalogue_options wanted = {
 		.advice = compare->layout.name && layout_show_needs_advice(compare->layout.name)};
-	int status = selection_read(compare->paths, compare->n_paths, &wanted, &c);
+	int status = reading_catalogue(compare->paths, compare->n_paths, &wanted, &c);
 	if (status != STATUS_OK) {
 		return status;
 	}
-	if (!selection_is_known(&compare->selection, &c)) {
+	if (!reading_knows_conditions(&compare->selection, &c)) {
 		status = STATUS_FAILURE;
-	} else if (choose_runs(&chosen, compare, &c) < 0) {
+	} else if (selected_find(&compare->selection, &c, compare->paths, &selected) < 0) {
 		status = command_fail("cannot compare: %s", strerrordesc_np(ENOMEM));
-	} else if (chosen.n == 0) {
+	} else if (selected.n == 0) {
 		status = command_fail("no runs in %s%s", compare->paths[0],
 			compare->selection.n_where ? " that match --where" : "");
 	} else if (compare->layout.name) {
-		status = compare_layout_show(&compare->layout, chosen.runs, chosen.n, format);
+		status = compare_layout_show(&compare->layout, selected.runs, selected.n, format);
 	} else if (compare->figure.kind && figure_pivot_is_of_runs(kind_of(&compare->figure))) {
-		status = draw_runs(&compare->figure, chosen.runs, chosen.n);
+		status = draw_runs(&compare->figure, selected.runs, selected.n);
 	} else {
-		status = compare_runs(compare, &chosen, &c, format);
+		status = compare_runs(compare, &selected, &c, format);
 	}
-	chosen_done(&chosen);
+	selected_done(&selected);
 	catalogue_done(&c);
 	return status;
 }
@@ -956,7 +605,7 @@ int command_compare(int argc, char **argv)
 	int status = found ? compare_layout_check(&compare->layout) : STATUS_FAILURE;
 	status = status == STATUS_OK ? find_format(compare, &format) : status;
 	if (status == STATUS_OK && compare->layout.name &&
-		!compare_layout_needs_runs(&compare->layout)) {
+		!layout_show_needs_runs(compare->layout.name)) {
 		status = compare_layout_show(&compare->layout, NULL, 0, format);
 	} else if (status == STATUS_OK) {
 		status = compare_all(compare, format);
@@ -965,9 +614,5 @@ int command_compare(int argc, char **argv)
 		free(paths[i]);
 	}
 	selection_done(&compare->selection);
-	compare_baseline_done(&compare->baseline);
-	for (size_t i = 0; i < N_MEASURES; i++) {
-		catalogue_metric_done(&compare->metrics[i]);
-	}
 	return status;
 }

@@ -14,7 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "cmd/run_name.h"
+#include "study/run_name.h"
 #include "run/entities.h"
 #include "runfile/index.h"
 #include "runfile/reader.h"

@@ -54,5 +54,5 @@ int command_completion(int argc, char **argv)
 	const char *script = NULL;
 	reading_options(&argp, argc, argv, &script);
 	fputs(script, stdout);
-	return reading_finish();
+	return command_flush();
 }

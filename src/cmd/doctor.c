@@ -1,498 +1,39 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain doctor: reports what this machine can measure, and how to enable the rest. It tries
-// everything once, as a run would, and records nothing.
+// strain doctor: reports what this machine can measure, and how to enable the rest.
 
 #include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <jansson.h>
-#include <limits.h>
-#include <math.h>
-#include <sched.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/parse.h"
 #include "base/text.h"
 #include "cmd/command.h"
 #include "cmd/reading.h"
-#include "machine/cgroup.h"
-#include "machine/file.h"
-#include "machine/machine.h"
-#include "machine/tree.h"
-#include "record/job/injection.h"
-#include "record/job/limits.h"
-#include "record/sample/source.h"
-#include "record/source/availability.h"
-#include "runfile/writer.h"
+#include "record/readiness.h"
 #include "show/json.h"
 #include "show/table.h"
 
-// Checks besides the sources: this machine, this user and this directory.
-
-struct job_cgroup;
-
-enum doctor_state { DOCTOR_AVAILABLE, DOCTOR_PARTLY, DOCTOR_MISSING };
-
-struct doctor_check {
-	const char *name;
-	enum doctor_state state;
-	char detail[600];
-};
-
-// One check for each limit.
-#define DOCTOR_LIMITS 4
-
-struct source;
-
-struct group;
-
-// Checks ------------------------------------------------------------------------------------------
-//
-// Each check tries the feature itself: permissions and versions are not reliable.
-
-static const char *doctor_state_name(enum doctor_state state)
-{
-	static const char *const names[] = {
-		[DOCTOR_AVAILABLE] = "available",
-		[DOCTOR_PARTLY] = "partly",
-		[DOCTOR_MISSING] = "missing",
-	};
-	return names[state];
-}
-
-static void __attribute__((format(printf, 4, 5)))
-report(struct doctor_check *ret, const char *name, enum doctor_state state, const char *format, ...)
-{
-	va_list arguments;
-	*ret = (struct doctor_check){.name = name, .state = state};
-	va_start(arguments, format);
-	vsnprintf(ret->detail, sizeof(ret->detail), format, arguments);
-	va_end(arguments);
-}
-
-// The precision of the job's CPU time. cgroup: the one that a run would get, or NULL with the
-// reason.
-static void doctor_check_cpu_time(
-	const struct job_cgroup *cgroup, const struct error *why, struct doctor_check *ret)
-{
-	if (cgroup && cgroup->cpu) {
-		report(ret, "cpu time", DOCTOR_AVAILABLE, "exact: own cgroup (v%d) in /%.*s",
-			cgroup->version, (int)(strrchr(cgroup->cpu, '/') - cgroup->cpu),
-			cgroup->cpu);
-	} else {
-		report(ret, "cpu time", DOCTOR_PARTLY,
-			"exact unless a process ignores SIGCHLD; the job has no cgroup of its own: "
-			"%s",
-			cgroup ? "cpuacct is not writable" : why->text);
-	}
-}
-
-// The punctuality of the recorder's ticks.
-static void doctor_check_timing(struct doctor_check *ret)
-{
-	const struct sched_param first = {.sched_priority = 1}, none = {.sched_priority = 0};
-	if (sched_setscheduler(0, SCHED_FIFO, &first) == 0) {
-		(void)sched_setscheduler(0, SCHED_OTHER, &none);
-		report(ret, "timing", DOCTOR_AVAILABLE,
-			"real-time priority (SCHED_FIFO) is available: ticks are accurate to about "
-			"0.1 ms even next to busy jobs");
-	} else {
-		report(ret, "timing", DOCTOR_PARTLY,
-			"no real-time priority (%s): next to busy jobs, ticks can be some "
-			"milliseconds late; enable it with CAP_SYS_NICE, or a limit of at least 1 "
-			"(ulimit -r 1)",
-			strerrordesc_np(errno));
-	}
-}
-
-// With the mount option hidepid, /proc does not show the processes of others.
-static bool others_are_hidden(void)
-{
-	return access("/proc/1/stat", R_OK) < 0;
-}
-
-// The processes that --pid can record.
-static void doctor_check_others(struct doctor_check *ret)
-{
-	static const char name[] = "other jobs";
-	_cleanup_close_ int fd = open("/proc/1/io", O_RDONLY | O_CLOEXEC);
-	char buffer[512];
-	struct cursor text;
-	if (fd >= 0 && file_pread(fd, buffer, sizeof(buffer), &text) == 0) {
-		report(ret, name, DOCTOR_AVAILABLE, "--pid can record the processes of every user");
-	} else if (geteuid() == 0) {
-		report(ret, name, DOCTOR_PARTLY,
-			"--pid can record processes with no more privileges than this one (those "
-			"of pid 1)");
-	} else if (others_are_hidden()) {
-		report(ret, name, DOCTOR_PARTLY,
-			"--pid can record only your own processes: /proc hides all others "
-			"(hidepid)");
-	} else {
-		report(ret, name, DOCTOR_PARTLY,
-			"for other users' processes, --pid measures only CPU time; memory and I/O "
-			"need root");
-	}
-}
-
-// Whether ranges that a job marks with NVTX can be recorded.
-static void doctor_check_nvtx(struct doctor_check *ret)
-{
-	static const char name[] = "nvtx";
-	_cleanup_free_ char *library = NULL;
-	struct error e = {0};
-	if (injection_nvtx(NULL, &library, &e) == 0) {
-		report(ret, name, DOCTOR_AVAILABLE, "NVTX ranges and marks become spans");
-	} else {
-		report(ret, name, DOCTOR_MISSING, "NVTX ranges are not recorded: %s", e.text);
-	}
-}
-
-// Whether a run file can be written to the current directory, and how soon it has the readings.
-static void doctor_check_run_file(struct doctor_check *ret)
-{
-	static const char name[] = "run file";
-	char path[64], beside[80];
-	struct writer *writer = NULL;
-	struct error e = {0};
-	const struct writer_options options = {.replace = true};
-	snprintf(path, sizeof(path), ".strain-doctor-%d.strain", (int)getpid());
-	if (writer_create(path, &options, &writer, &e) < 0) {
-		report(ret, name, DOCTOR_PARTLY,
-			"runs go to $XDG_STATE_HOME/strain unless -o is given: the current "
-			"directory is not writable (%s)",
-			e.code ? strerrordesc_np(e.code) : "unknown error");
-	} else if (writer_uses_wal(writer)) {
-		report(ret, name, DOCTOR_AVAILABLE,
-			"in the current directory, at most two seconds behind (WAL)");
-	} else {
-		report(ret, name, DOCTOR_PARTLY,
-			"in the current directory, up to ten seconds behind: its file system does "
-			"not support WAL; a local disk (-o) is more durable");
-	}
-	writer_free(writer);
-	static const char *const endings[] = {"", "-wal", "-shm", "-journal"};
-	for (size_t i = 0; i < ARRAY_LENGTH(endings); i++) {
-		snprintf(beside, sizeof(beside), "%s%s", path, endings[i]);
-		(void)unlink(beside);
-	}
-}
-
-// Hooks -------------------------------------------------------------------------------------------
-//
-// Whether training jobs will mark themselves. To save seconds, nothing is run or imported: PyTorch
-// is searched in the packages of the Pythons in PATH. A job can use another one.
-
-enum { PYTHONS_MAX = 8 };
-
-// Reads the version in "__version__ = '1.13.0'".
-static bool read_version(const char *path, char *version, size_t size)
-{
-	char buffer[4096];
-	struct cursor text, line;
-	static const char name[] = "__version__ = '";
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || file_pread(fd, buffer, sizeof(buffer), &text) < 0) {
-		return false;
-	}
-	while (cursor_line(&text, &line)) {
-		size_t length = (size_t)(line.end - line.at), skip = strlen(name);
-		if (length > skip && strncmp(line.at, name, skip) == 0) {
-			const char *end = memchr(line.at + skip, '\'', length - skip);
-			snprintf(version, size, "%.*s",
-				end ? (int)(end - line.at - (ptrdiff_t)skip) : 0, line.at + skip);
-			return end != NULL;
-		}
-	}
-	return false;
-}
-
-// Searches below a prefix (/usr for /usr/bin/python3), in the layouts of Python itself and of
-// Debian.
-static bool find_torch(const char *prefix, char *version, size_t size)
-{
-	static const char *const places[] = {"lib/python3*/site-packages",
-		"lib/python3*/dist-packages", "lib64/python3*/site-packages"};
-	bool found = false;
-	for (size_t i = 0; i < ARRAY_LENGTH(places) && !found; i++) {
-		char pattern[PATH_MAX + 64];
-		glob_t matches;
-		snprintf(pattern, sizeof(pattern), "%s/%s/torch/version.py", prefix, places[i]);
-		if (glob(pattern, 0, NULL, &matches) == 0) {
-			for (size_t k = 0; k < matches.gl_pathc && !found; k++) {
-				found = read_version(matches.gl_pathv[k], version, size);
-			}
-			globfree(&matches);
-		}
-	}
-	return found;
-}
-
-// Checks a few python3 of PATH: `python` is the first one with PyTorch.
-static bool search_path(char *python, size_t size, char *version, size_t version_size)
-{
-	const char *at = getenv("PATH");
-	for (unsigned n = 0; at && *at && n < PYTHONS_MAX;) {
-		size_t length = strcspn(at, ":");
-		char directory[PATH_MAX];
-		snprintf(directory, sizeof(directory), "%.*s", (int)length, at);
-		snprintf(python, size, "%s/python3", directory);
-		char *last = strrchr(directory, '/');
-		if (length < PATH_MAX && last && access(python, X_OK) == 0) {
-			n++;
-			*last = '\0';
-			if (find_torch(directory, version, version_size)) {
-				return true;
-			}
-		}
-		at += length + (at[length] == ':');
-	}
-	return false;
-}
-
-// Whether the hooks are installed, and PyTorch for them.
-static void doctor_check_hooks(struct doctor_check *ret)
-{
-	struct error e = {0};
-	_cleanup_free_ char *folder = NULL;
-	char python[PATH_MAX + 16] = "", version[64] = "";
-	*ret = (struct doctor_check){.name = "hooks", .state = DOCTOR_AVAILABLE};
-	if (injection_hooks(NULL, &folder, &e) < 0) {
-		ret->state = DOCTOR_MISSING;
-		snprintf(ret->detail, sizeof(ret->detail),
-			"training jobs are not marked automatically: %.150s", e.text);
-	} else if (search_path(python, sizeof(python), version, sizeof(version))) {
-		snprintf(ret->detail, sizeof(ret->detail),
-			"epochs and phases are marked in PyTorch %.32s of %.80s, and in other "
-			"Pythons with PyTorch 1.13 or newer",
-			version, python);
-	} else {
-		snprintf(ret->detail, sizeof(ret->detail),
-			"epochs and phases are marked with PyTorch 1.13 or newer; the python3 of "
-			"PATH has none");
-	}
-}
-
-// Limits ------------------------------------------------------------------------------------------
-//
-// The limits that `strain run` can set for its job: each is set on an empty cgroup.
-
-// An amount that every machine has.
-static const struct {
-	const char *name;
-	const char *least;
-} limit_checks[N_LIMITS] = {
-	[LIMIT_CPUS] = {"limit cpus", "1"},
-	[LIMIT_MEMORY] = {"limit memory", "1MiB"},
-	[LIMIT_DISK_READ] = {"limit disk read", "4KiB/s"},
-	[LIMIT_GPUS] = {"limit gpus", "1"},
-};
-
-// Appends "(cpuset 0)" of "1 (cpuset 0)", since the amount is arbitrary.
-static void append_how(struct doctor_check *check, enum limit limit, const char *set)
-{
-	const char *open = strchr(set, '('), *close = open ? strrchr(open, ')') : NULL;
-	size_t length = close ? (size_t)(close - open) - 1 : 0;
-	if (limit == LIMIT_CPUS || limit == LIMIT_GPUS) {
-		const char *end = close ? memchr(open, limit == LIMIT_CPUS ? ' ' : '=', length)
-		                        : NULL;
-		length = end ? (size_t)(end - open) - 1 : length;
-	}
-	snprintf(check->detail, sizeof(check->detail), "%s can be set: %.*s", limit_option(limit),
-		(int)length, open ? open + 1 : "");
-}
-
-static void try_limit(enum limit limit, const struct limits_place *place, struct doctor_check *ret)
-{
-	struct limits_wanted wanted = {0};
-	struct limits limits = {0};
-	struct error e = {0};
-	*ret = (struct doctor_check){.name = limit_checks[limit].name, .state = DOCTOR_AVAILABLE};
-	int rc = limits_read(&wanted, limit, limit_checks[limit].least, &e);
-	rc = rc < 0 ? rc : limits_set(&wanted, place, &limits, &e);
-	if (rc == 0) {
-		append_how(ret, limit, limits.set[limit]);
-	} else {
-		bool none = limit == LIMIT_GPUS; // a limit of 0 GPUs can always be set
-		ret->state = none ? DOCTOR_PARTLY : DOCTOR_MISSING;
-		snprintf(ret->detail, sizeof(ret->detail), "%s%s%s", limit_option(limit),
-			none ? " 0 only" : "", e.text + strlen(limit_option(limit)));
-	}
-	limits_done(&limits);
-	limits_wanted_done(&wanted);
-}
-
-// Whether `strain run` can limit its job: a check for each limit, in ret[DOCTOR_LIMITS]. cgroup:
-// the one that a run would get, or NULL with the reason.
-static void doctor_check_limits(
-	struct job_cgroup *cgroup, const struct error *why, struct doctor_check *ret)
-{
-	_cleanup_close_ int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	const struct limits_place place = {root_fd, cgroup, why};
-	for (size_t i = 0; i < N_LIMITS; i++) {
-		try_limit((enum limit)i, &place, &ret[i]);
-	}
-}
-
-// Descriptions ------------------------------------------------------------------------------------
-//
-// A row for each group of metrics: docs/metrics.md lists their metrics.
-
-static const struct {
-	const char *source;
-	const char *group;
-	const char *words;
-} rows[] = {
-	{"processes", "cpu", "CPU time and memory"},
-	{"processes", "job", "number of processes"},
-	{"processes", "stat", "waits, page faults and threads"},
-	{"processes", "job_stopped", "stops"},
-	{"processes", "io", "I/O"},
-	{"processes", "job_io", "the job's I/O"},
-	{"processes", "status", "context switches and swap"},
-	{"processes", "job_peak", "peak memory of the job"},
-	{"memory", "pss", "proportional memory (PSS)"},
-	{"memory", "job_pss", "the job's PSS"},
-	{"memory", "cost", "its cost"},
-	{"cgroup", "cpu", "CPU time"},
-	{"cgroup", "throttling", "throttling"},
-	{"cgroup", "limits", "CPU and memory limits"},
-	{"cgroup", "memory", "memory by use"},
-	{"cgroup", "io", "storage"},
-	{"cgroup", "pressure", "pressure"},
-	{"pressure", "cpu", "CPU"},
-	{"pressure", "memory", "memory"},
-	{"pressure", "io", "storage"},
-	{"host", "cpu", "CPU time by mode"},
-	{"host", "memory", "memory by use"},
-	{"host", "paging", "paging"},
-	{"host", "load", "load"},
-	{"disks", "io", "reads, writes and queues"},
-	{"network", "io", "bytes and packets"},
-	{"nvml", "utilization", "utilization"},
-	{"nvml", "memory", "memory"},
-	{"nvml", "clock", "clocks and throttling"},
-	{"nvml", "power", "power and energy"},
-	{"nvml", "pcie", "PCIe traffic"},
-	{"nvml", "nvlink", "NVLink traffic"},
-	{"nvml", "gpm", "SM and memory activity"},
-	{"nvml", "state", "temperature, power limit and PCIe link"},
-	{"nvml", "errors", "errors"},
-	{"nvml", "job", "the job's memory"},
-	{"nvml", "gpu_processes", "memory and utilisation of each process"},
-	{"waits", "waits", "waits of first threads"},
-	{"threads", "threads", "threads by purpose"},
-	{"profile", "profile", "CPU time samples"},
-};
-
-// "waits, page faults and threads"; the group's own name if it has no description. Static.
-static const char *doctor_group_words(const struct source *source, const struct group *group)
-{
-	for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
-		if (strcmp(rows[i].source, source->name) == 0 &&
-			strcmp(rows[i].group, group->name) == 0) {
-			return rows[i].words;
-		}
-	}
-	return group->name;
-}
-
-// Doctor ------------------------------------------------------------------------------------------
-
-struct options {
-	const char *sysroot;
-	bool metrics;
-	bool json;
-};
-
-enum { MAX_CHECKS = 6 + DOCTOR_LIMITS };
-
-// All results.
-struct findings {
-	bool captured;
-	struct machine machine;
-	struct doctor_check checks[MAX_CHECKS];
-	size_t n_checks;
-	struct availability *probe;
-};
-
-// Trying ------------------------------------------------------------------------------------------
-
-// The first process; in a captured tree, the one that `self` was.
-static pid_t first_process(int root_fd, bool captured)
-{
-	char buffer[512];
-	struct cursor text;
-	uint64_t pid;
-	if (!captured) {
-		return getpid();
-	}
-	return file_read_once(root_fd, "proc/self/stat", buffer, sizeof(buffer), &text, NULL) ==
-	                               0 &&
-	                       cursor_u64(&text, &pid) && pid < INT32_MAX
-	               ? (pid_t)pid
-	               : 1;
-}
-
-// Gives the job a cgroup as a run would, so that sources can read it.
-static int find_out(int root_fd, struct findings *f, struct error *e)
-{
-	struct job_cgroup cgroup = {0};
-	struct error why = {0};
-	struct source_context context = {.root_fd = root_fd, .captured = f->captured};
-	// If this fails, because there is no /proc, the sources report it.
-	if (tree_new(root_fd, f->captured, &context.tree, NULL) == 0) {
-		tree_start(context.tree, first_process(root_fd, f->captured), 0, NULL);
-	}
-	int made = f->captured ? job_cgroup_find(root_fd, &cgroup)
-	                       : job_cgroup_create(&cgroup, &why);
-	context.cgroup = made == 0 ? &cgroup : NULL;
-	machine_read(root_fd, &f->machine);
-	int r = availability_run(&context, &f->probe);
-	if (!f->captured) {
-		doctor_check_cpu_time(context.cgroup, &why, &f->checks[f->n_checks++]);
-		doctor_check_timing(&f->checks[f->n_checks++]);
-		doctor_check_others(&f->checks[f->n_checks++]);
-		doctor_check_nvtx(&f->checks[f->n_checks++]);
-		doctor_check_hooks(&f->checks[f->n_checks++]);
-		doctor_check_run_file(&f->checks[f->n_checks++]);
-		doctor_check_limits(made == 0 ? &cgroup : NULL, &why, &f->checks[f->n_checks]);
-		f->n_checks += DOCTOR_LIMITS;
-	}
-	tree_free(context.tree);
-	if (made == 0 && !f->captured) {
-		(void)job_cgroup_remove(&cgroup);
-	}
-	job_cgroup_done(&cgroup);
-	return r < 0 ? error_errno(e, -r, "cannot try the sources") : 0;
-}
-
-// Descriptions of sources -------------------------------------------------------------------------
+// --- what of a source is measured, and what is missing
 
 static bool has_value(const struct availability_value *v)
 {
 	return v->value != VALUE_MISSING;
 }
 
-static enum doctor_state state_of(const struct availability_result *r)
+static enum readiness_state state_of(const struct availability_result *r)
 {
 	size_t values = 0, reasons = 0;
 	for (size_t i = 0; i < r->n_values; i++) {
 		values += has_value(&r->values[i]);
 		reasons += r->values[i].reason != NULL;
 	}
-	return values == 0 ? DOCTOR_MISSING : reasons ? DOCTOR_PARTLY : DOCTOR_AVAILABLE;
+	return values == 0 ? READINESS_MISSING : reasons ? READINESS_PARTLY : READINESS_AVAILABLE;
 }
 
 // Adds a word to an array, once.
@@ -537,7 +78,7 @@ static char *describe_measured(const struct availability_result *r)
 		if (has_value(v)) {
 			add_word(list, stands_for_itself(v->group->entity_kind)
 					       ? v->entity
-					       : doctor_group_words(r->source, v->group));
+					       : readiness_group_words(r->source, v->group));
 		}
 	}
 	return join_words(list);
@@ -562,7 +103,7 @@ static bool is_reason_of_all(const struct availability_result *r, const struct g
 static void add_missing(
 	json_t *list, const struct availability_result *r, const struct availability_value *v)
 {
-	const char *words = doctor_group_words(r->source, v->group);
+	const char *words = readiness_group_words(r->source, v->group);
 	if (is_reason_of_all(r, v->group, NULL, v->reason)) {
 		add_word(list, words);
 	} else if (v->group->n_metrics > 1 && is_reason_of_all(r, v->group, v->entity, v->reason)) {
@@ -603,7 +144,7 @@ static char *describe_missing(const struct availability_result *r, const char *r
 	return join_words(list);
 }
 
-// For people --------------------------------------------------------------------------------------
+// --- for people
 
 static void print_words(const char *before, const char *words, const char *after)
 {
@@ -656,10 +197,10 @@ static void add_row(struct table *t, const char *name, const char *state, const 
 
 static void add_source(struct table *t, const struct availability_result *r)
 {
-	enum doctor_state state = state_of(r);
+	enum readiness_state state = state_of(r);
 	_cleanup_free_ char *measured = describe_measured(r);
-	const char *name = r->source->name, *word = doctor_state_name(state);
-	if (state == DOCTOR_MISSING) {
+	const char *name = r->source->name, *word = readiness_state_name(state);
+	if (state == READINESS_MISSING) {
 		bool nothing_said = r->n_values == 0 || !r->values[0].reason;
 		add_row(t, name, word,
 			r->failed.code ? r->failed.text
@@ -679,7 +220,7 @@ static void add_source(struct table *t, const struct availability_result *r)
 	}
 }
 
-static int print_overview(const struct findings *f)
+static int print_overview(const struct readiness *f)
 {
 	static const struct column columns[] = {
 		{"source", "SOURCE", COLUMN_LABEL, 0},
@@ -688,7 +229,7 @@ static int print_overview(const struct findings *f)
 	};
 	struct table *t;
 	size_t n;
-	const struct availability_result *results = availability_results(f->probe, &n);
+	const struct availability_result *results = availability_results(f->tried, &n);
 	int r = table_new(columns, ARRAY_LENGTH(columns), &t);
 	if (r < 0) {
 		return r;
@@ -697,8 +238,8 @@ static int print_overview(const struct findings *f)
 		add_source(t, &results[i]);
 	}
 	for (size_t i = 0; i < f->n_checks; i++) {
-		const struct doctor_check *c = &f->checks[i];
-		add_row(t, c->name, doctor_state_name(c->state), c->detail);
+		const struct readiness_check *c = &f->checks[i];
+		add_row(t, c->name, readiness_state_name(c->state), c->detail);
 	}
 	struct table_style style = table_style_for(stdout);
 	print_machine(&f->machine);
@@ -733,7 +274,7 @@ static void add_metric(struct table *t, const char *source, const struct availab
 	table_text(t, 3, has_value(v) ? value : v->reason ? v->reason : "no value yet");
 }
 
-static int print_metrics(const struct findings *f)
+static int print_metrics(const struct readiness *f)
 {
 	static const struct column columns[] = {
 		{"source", "SOURCE", COLUMN_LABEL, 0},
@@ -743,7 +284,7 @@ static int print_metrics(const struct findings *f)
 	};
 	struct table *t;
 	size_t n;
-	const struct availability_result *results = availability_results(f->probe, &n);
+	const struct availability_result *results = availability_results(f->tried, &n);
 	int r = table_new(columns, ARRAY_LENGTH(columns), &t);
 	if (r < 0) {
 		return r;
@@ -759,7 +300,7 @@ static int print_metrics(const struct findings *f)
 	return r;
 }
 
-// For programs ------------------------------------------------------------------------------------
+// --- for programs
 
 static json_t *metric_to_json(const struct availability_value *v)
 {
@@ -819,7 +360,7 @@ static json_t *source_to_json(const struct availability_result *r, bool metrics)
 		}
 	}
 	json_t *o = json_pack("{s:s, s:s, s:s, s:o, s:o, s:s?, s:o}", "source", r->source->name,
-		"help", r->source->help, "state", doctor_state_name(state_of(r)), "measured",
+		"help", r->source->help, "state", readiness_state_name(state_of(r)), "measured",
 		metric_names(r, NULL), "devices", device_names(r), "reason",
 		r->failed.code ? r->failed.text : NULL, "missing", missing);
 	if (metrics) {
@@ -829,19 +370,19 @@ static json_t *source_to_json(const struct availability_result *r, bool metrics)
 	return o;
 }
 
-static int print_json(const struct findings *f, bool metrics)
+static int print_json(const struct readiness *f, bool metrics)
 {
 	size_t n;
-	const struct availability_result *results = availability_results(f->probe, &n);
+	const struct availability_result *results = availability_results(f->tried, &n);
 	json_t *sources = json_array(), *checks = json_array();
 	for (size_t i = 0; i < n; i++) {
 		json_array_append_new(sources, source_to_json(&results[i], metrics));
 	}
 	for (size_t i = 0; i < f->n_checks; i++) {
-		const struct doctor_check *c = &f->checks[i];
+		const struct readiness_check *c = &f->checks[i];
 		json_array_append_new(
 			checks, json_pack("{s:s, s:s, s:s}", "check", c->name, "state",
-					doctor_state_name(c->state), "detail", c->detail));
+					readiness_state_name(c->state), "detail", c->detail));
 	}
 	_cleanup_free_ char *attributes = machine_attributes(&f->machine);
 	json_t *machine = attributes ? json_loads(attributes, 0, NULL) : NULL;
@@ -850,7 +391,13 @@ static int print_json(const struct findings *f, bool metrics)
 	return json_write(all, stdout);
 }
 
-// Options -----------------------------------------------------------------------------------------
+// --- options
+
+struct options {
+	const char *sysroot;
+	bool metrics;
+	bool json;
+};
 
 static error_t parse_option(int key, char *argument, struct argp_state *state)
 {
@@ -896,15 +443,15 @@ int command_doctor(int argc, char **argv)
 	if (root_fd < 0) {
 		return command_fail("cannot examine %s: %s", root, strerrordesc_np(errno));
 	}
-	struct findings findings = {.captured = options.sysroot != NULL};
+	struct readiness readiness;
 	struct error e = {0};
-	if (find_out(root_fd, &findings, &e) < 0) {
+	if (readiness_find(root_fd, options.sysroot != NULL, &readiness, &e) < 0) {
 		return command_fail("%s", e.text);
 	}
-	int r = options.json      ? print_json(&findings, options.metrics)
-	        : options.metrics ? print_metrics(&findings)
-	                          : print_overview(&findings);
-	availability_free(findings.probe);
+	int r = options.json      ? print_json(&readiness, options.metrics)
+	        : options.metrics ? print_metrics(&readiness)
+	                          : print_overview(&readiness);
+	readiness_done(&readiness);
 	if (r < 0 || fflush(stdout) != 0) {
 		return command_fail("cannot print: %s", strerrordesc_np(r < 0 ? -r : errno));
 	}

@@ -5,7 +5,6 @@
 
 #include "cmd/reading.h"
 
-#include <errno.h>
 #include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,12 +15,12 @@
 #include "base/text.h"
 #include "cmd/command.h"
 #include "cmd/complete.h"
-#include "cmd/run_name.h"
+#include "study/run_name.h"
 #include "run/analysis.h"
 #include "runfile/amend.h"
 #include "runfile/index.h"
-#include "show/json.h"
 #include "study/catalogue.h"
+#include "study/selection.h"
 
 void reading_option_error(const struct argp_state *state, const char *format, ...)
 {
@@ -205,7 +204,7 @@ static void complete_if_asked(const struct argp *argp, int argc, char **argv)
 {
 	if (argc > 1 && strcmp(argv[1], COMMAND_COMPLETE) == 0) {
 		complete_print(argv[0], argp->options, argc - 2, argv + 2);
-		exit(reading_finish());
+		exit(command_flush());
 	}
 }
 
@@ -301,25 +300,88 @@ void reading_damage(const struct analysis *a)
 	reading_damaged_blocks(a->tables.reader);
 }
 
-json_t *reading_labels(const struct overview *o)
+// The text after the path in "PATH: TEXT".
+static const char *said_of(const char *line)
 {
-	json_t *labels = json_object();
-	for (size_t i = 0; i < o->n_labels; i++) {
-		struct text name = {0};
-		text_append_utf8(&name, o->labels[i].name, strlen(o->labels[i].name));
-		json_object_set_new(
-			labels, name.data ? name.data : "", json_from_text(o->labels[i].value));
-		text_done(&name);
-	}
-	return labels;
+	const char *colon = strstr(line, ": ");
+	return colon ? colon + 2 : line;
 }
 
-int reading_finish(void)
+static bool was_said(char *const *lines, size_t i)
 {
-	if (fflush(stdout) == 0 && !ferror(stdout)) {
-		return STATUS_OK;
+	for (size_t k = 0; k < i; k++) {
+		if (strcmp(said_of(lines[k]), said_of(lines[i])) == 0) {
+			return true;
+		}
 	}
-	// EPIPE: the reader of the pipe needs no more.
-	return errno == EPIPE ? STATUS_OK
-	                      : command_fail("cannot write: %s", strerrordesc_np(errno));
+	return false;
+}
+
+// Prints lines "PATH: TEXT"; equal texts once: "3 runs: TEXT (a.strain, b.strain, ...)".
+static void say_grouped(char *const *lines, size_t n)
+{
+	enum { NAMED = 3 };
+	for (size_t i = 0; i < n; i++) {
+		_cleanup_text_ struct text names = {0}, line = {0};
+		size_t same = 0;
+		if (was_said(lines, i)) {
+			continue;
+		}
+		for (size_t k = i; k < n; k++) {
+			const char *what = said_of(lines[k]);
+			if (strcmp(what, said_of(lines[i])) == 0 && same++ < NAMED) {
+				text_append_string(&names, same > 1 ? ", " : "");
+				text_append(&names, lines[k],
+					what > lines[k] ? (size_t)(what - lines[k]) - 2 : 0);
+			}
+		}
+		text_format(&line, "%zu runs: %s (%s%s)", same, said_of(lines[i]),
+			names.data ? names.data : "", same > NAMED ? ", ..." : "");
+		print_notice(same > 1 && line.data ? line.data : lines[i]);
+	}
+}
+
+int reading_catalogue(
+	char *const *paths, size_t n, const struct catalogue_options *wanted, struct catalogue *ret)
+{
+	struct error e = {0};
+	struct progress_of_runs progress;
+	struct catalogue_options options = *wanted;
+	options.progressed = progress_of_runs;
+	options.context = &progress;
+	progress_of_runs_start(&progress, NULL);
+	int r = catalogue_read_with(paths, n, &options, ret, &e);
+	progress_of_runs_end(&progress);
+	if (r < 0) {
+		print_notice(e.text);
+		return STATUS_FAILURE;
+	}
+	say_grouped(ret->unreadable, ret->n_unreadable);
+	say_grouped(ret->notices, ret->n_notices);
+	return STATUS_OK;
+}
+
+void reading_condition(struct selection *s, const char *argument, const struct argp_state *state)
+{
+	struct error e = {0};
+	if (selection_add(s, argument, &e) < 0) {
+		reading_option_error(state, "--where: %s", e.text);
+	}
+}
+
+void reading_unknown_label(
+	const struct catalogue *c, const char *option, const char *name, bool measures_too)
+{
+	_cleanup_text_ struct text line = {0};
+	selection_append_unknown(&line, c, option, name, measures_too);
+	print_notice(line.data ? line.data : "");
+}
+
+bool reading_knows_conditions(const struct selection *s, const struct catalogue *c)
+{
+	const char *unknown = selection_unknown_name(s, c);
+	if (unknown) {
+		reading_unknown_label(c, "--where", unknown, true);
+	}
+	return !unknown;
 }

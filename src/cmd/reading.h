@@ -11,6 +11,10 @@
 
 #include "runfile/reader.h"
 
+struct catalogue;
+struct catalogue_options;
+struct selection;
+
 // Parses options with argp. --help and --usage print and exit. A wrong option is reported in one
 // line, and the program exits with STATUS_USAGE. argv[0] is the command's name. A word such as -1
 // is an argument (a run), not an option.
@@ -38,10 +42,14 @@ struct analysis;
 void reading_damage(const struct analysis *a);
 void reading_damaged_blocks(const struct reader *reader);
 
-// A run's labels as a JSON object; a new reference.
-struct overview;
-struct json_t *reading_labels(const struct overview *o);
+// Reads the catalogue, with progress, and prints what cannot be read. An exit status.
+int reading_catalogue(char *const *paths, size_t n, const struct catalogue_options *wanted,
+	struct catalogue *ret);
 
-// Call after the output. Returns STATUS_OK, or STATUS_FAILURE if standard output could not be
-// written; prints the error, except for a closed pipe.
-int reading_finish(void);
+// For use in a parser: adds the condition of --where; a wrong one ends the program.
+void reading_condition(struct selection *s, const char *argument, const struct argp_state *state);
+// Prints that no run has this label (selection_append_unknown).
+void reading_unknown_label(
+	const struct catalogue *c, const char *option, const char *name, bool measures_too);
+// False after it has printed that a condition names neither a label of these runs nor a measure.
+bool reading_knows_conditions(const struct selection *s, const struct catalogue *c);

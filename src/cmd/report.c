@@ -16,12 +16,10 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/words.h"
 #include "cmd/command.h"
-#include "cmd/progress.h"
 #include "cmd/reading.h"
 #include "run/analysis.h"
 #include "runfile/reader.h"
@@ -31,14 +29,9 @@
 #include "show/page_sweep.h"
 #include "study/catalogue.h"
 #include "study/comparison.h"
-#include "study/kept_advice.h"
-#include "sweep/plan.h"
-#include "sweep/trials.h"
 #include "verdict/verdict.h"
 
-// Figure ------------------------------------------------------------------------------------------
-//
-// The figure of one run, or of a few for comparison.
+// --- the figure of one run, or of a few for comparison
 
 #define TITLE_COLUMNS 44
 
@@ -47,7 +40,7 @@ static void note_labels(struct figure_page *page, const struct overview *o)
 {
 	_cleanup_text_ struct text labels = {0};
 	for (size_t i = 0; i < o->n_labels; i++) {
-		if (!choice_label_is_automatic(o->labels[i].name)) {
+		if (!comparison_label_is_automatic(o->labels[i].name)) {
 			text_format(&labels, "%s%s=%s", labels.length > 0 ? ", " : "",
 				o->labels[i].name, o->labels[i].value);
 		}
@@ -140,12 +133,7 @@ static int report_figure(
 	return n == n_runs && n > 0 ? STATUS_OK : STATUS_FAILURE;
 }
 
-// Sweep -------------------------------------------------------------------------------------------
-//
-// strain report SWEEP: selects the runs, and reads facts from the plan.
-
-#define SHOW_EVERY_NS (NS_PER_S / 5)
-#define MOST_PLAN ((size_t)1 << 20)
+// --- the page of a sweep
 
 static bool is_directory(const char *path)
 {
@@ -164,55 +152,14 @@ static bool report_is_sweep(char *const *paths, size_t n_paths)
 	return false;
 }
 
-// Progress ----------------------------------------------------------------------------------------
-
-struct sweep_progress {
-	const char *doing;
-	bool terminal;
-	int64_t start_ns;
-	int64_t shown_ns; // 0: not shown yet
-};
-
-static void show_progress(void *context, uint64_t done, uint64_t total)
-{
-	struct sweep_progress *p = context;
-	int64_t now_ns = (int64_t)clock_monotonic_ns();
-	if (!p->terminal || now_ns - p->shown_ns < (int64_t)SHOW_EVERY_NS) {
-		return;
-	}
-	_cleanup_text_ struct text line = {0};
-	double seconds = (double)(now_ns - p->start_ns) / 1e9;
-	if (words_append_progress(&line, done, total, seconds) && line.data) {
-		command_progress("strain: %s: %s", p->doing, line.data);
-		p->shown_ns = now_ns;
-	}
-}
-
-static struct sweep_progress begin_progress(const char *doing)
-{
-	return (struct sweep_progress){
-		.doing = doing,
-		.terminal = isatty(STDERR_FILENO),
-		.start_ns = (int64_t)clock_monotonic_ns(),
-	};
-}
-
-static void end_progress(const struct sweep_progress *p)
-{
-	if (p->shown_ns) {
-		command_progress_end();
-	}
-}
-
-// Contents ----------------------------------------------------------------------------------------
-
 static int read_catalogue(
 	char *const *paths, size_t n_paths, struct catalogue *ret, struct error *e)
 {
-	struct sweep_progress progress = begin_progress("reading runs");
-	struct catalogue_options options = {.progressed = show_progress, .context = &progress};
+	struct progress_of_runs progress;
+	struct catalogue_options options = {.progressed = progress_of_runs, .context = &progress};
+	progress_of_runs_start(&progress, "reading runs");
 	int r = catalogue_read_with(paths, n_paths, &options, ret, e);
-	end_progress(&progress);
+	progress_of_runs_end(&progress);
 	return r;
 }
 
@@ -226,157 +173,20 @@ static void say_troubles(const struct catalogue *catalogue)
 	}
 }
 
-// The name of the directory, without ".sweep" or ".advice"; for several, their number.
-static char *name_of(char *const *paths, size_t n_paths)
-{
-	struct text name = {0};
-	if (n_paths > 1) {
-		text_format(&name, "%zu folders", n_paths);
-		return text_steal(&name);
-	}
-	_cleanup_free_ char *real = realpath(paths[0], NULL);
-	const char *whole = real ? real : paths[0], *slash = strrchr(whole, '/');
-	const char *last = slash && slash[1] ? slash + 1 : whole;
-	size_t length = strlen(last);
-	static const char *const endings[] = {".sweep", ".advice"};
-	for (size_t i = 0; i < ARRAY_LENGTH(endings); i++) {
-		size_t n = strlen(endings[i]);
-		bool ends = length > n && strcmp(last + length - n, endings[i]) == 0;
-		length -= ends ? n : 0;
-	}
-	text_append(&name, last, length);
-	return text_steal(&name);
-}
-
-// The text of the plan of a single sweep; NULL: none.
-static char *read_plan(const char *directory)
-{
-	_cleanup_text_ struct text path = {0};
-	text_format(&path, "%s/plan.yaml", directory);
-	_cleanup_fclose_ FILE *file = path.failed ? NULL : fopen(path.data, "re");
-	struct text plan = {0};
-	char part[4096];
-	size_t n = 1;
-	while (file && n > 0 && plan.length < MOST_PLAN) {
-		n = fread(part, 1, sizeof(part), file);
-		text_append(&plan, part, n);
-	}
-	if (!file || memchr(plan.data ? plan.data : "", '\0', plan.length)) {
-		text_done(&plan);
-		return NULL;
-	}
-	return text_steal(&plan);
-}
-
-// Facts from a plan. A directory without a valid plan has none.
-struct plan_facts {
-	char *text;
-	char *command;
-	struct run_label *baseline; // borrowed from the plan
-	const char **names; // names of factors; borrowed
-	size_t planned;
-	bool read;
-	struct plan plan;
-};
-
-static char *command_of(const struct plan *plan)
-{
-	struct text command = {0};
-	for (size_t i = 0; i < plan->n_command; i++) {
-		text_format(&command, "%s%s", i ? " " : "", plan->command[i]);
-	}
-	return text_steal(&command);
-}
-
-static size_t trials_of(const struct plan *plan)
-{
-	struct trials trials;
-	struct error wrong = {0};
-	if (trials_make(plan, &trials, &wrong) < 0) {
-		return 0;
-	}
-	size_t n = trials.n;
-	trials_done(&trials);
-	return n;
-}
-
-static void plan_facts_done(struct plan_facts *facts)
-{
-	free(facts->text);
-	free(facts->command);
-	free(facts->baseline);
-	free(facts->names);
-	if (facts->read) {
-		plan_done(&facts->plan);
-	}
-}
-
-static void read_plan_facts(const char *directory, struct plan_facts *ret)
-{
-	struct error wrong = {0};
-	*ret = (struct plan_facts){.text = read_plan(directory)};
-	if (!ret->text ||
-		plan_read("plan.yaml", ret->text, strlen(ret->text), &ret->plan, &wrong) < 0) {
-		return;
-	}
-	ret->read = true;
-	const struct plan *plan = &ret->plan;
-	ret->command = command_of(plan);
-	ret->planned = trials_of(plan);
-	ret->baseline = calloc(plan->baseline.n + 1, sizeof(*ret->baseline));
-	ret->names = calloc(plan->n_factors + 1, sizeof(*ret->names));
-	for (size_t i = 0; ret->baseline && i < plan->baseline.n; i++) {
-		ret->baseline[i].name = plan->baseline.items[i].name;
-		ret->baseline[i].value = plan->baseline.items[i].value;
-	}
-	for (size_t i = 0; ret->names && i < plan->n_factors; i++) {
-		ret->names[i] = plan->factors[i].name;
-	}
-}
-
-// What `strain advise` printed of the answer in a directory. NULL: there is none, or it cannot be
-// read, which is a notice of the catalogue.
-static char *read_advice(const char *directory)
-{
-	struct kept_advice answer;
-	struct text page = {0};
-	if (kept_advice_read(directory, &answer, NULL) < 0) {
-		return NULL;
-	}
-	for (size_t i = 0; i < answer.n_page; i++) {
-		text_format(&page, "%s\n", answer.page[i]);
-	}
-	bool kept = answer.n_page > 0;
-	kept_advice_done(&answer);
-	return kept ? text_steal(&page) : NULL;
-}
-
 static int write_catalogue(FILE *out, const struct catalogue *catalogue, char *const *paths,
 	size_t n_paths, const char *output, struct error *e)
 {
-	struct sweep_progress progress = begin_progress("laying out runs");
-	_cleanup_free_ char *name = name_of(paths, n_paths);
-	__attribute__((cleanup(plan_facts_done))) struct plan_facts plan = {0};
-	_cleanup_free_ char *advice = n_paths == 1 ? read_advice(paths[0]) : NULL;
-	if (n_paths == 1) {
-		read_plan_facts(paths[0], &plan);
-	}
-	struct page_sweep sweep = {
-		.name = name ? name : "",
-		.command = plan.command,
-		.plan = plan.text,
-		.advice = advice,
-		.baseline = plan.baseline,
-		.n_baseline = plan.baseline ? plan.plan.baseline.n : 0,
-		.label_order = plan.names,
-		.n_label_order = plan.names ? plan.plan.n_factors : 0,
-		.planned = plan.planned,
+	struct progress_of_runs progress;
+	const struct page_sweep sweep = {
+		.paths = paths,
+		.n_paths = n_paths,
 		.output = output,
-		.progressed = show_progress,
+		.progressed = progress_of_runs,
 		.context = &progress,
 	};
+	progress_of_runs_start(&progress, "laying out runs");
 	int r = page_sweep_write(out, &sweep, catalogue, e);
-	end_progress(&progress);
+	progress_of_runs_end(&progress);
 	return r;
 }
 
@@ -404,7 +214,7 @@ static int report_sweep_write(FILE *out, char *const *paths, size_t n_paths, con
 	return r;
 }
 
-// Report ------------------------------------------------------------------------------------------
+// --- options, and the page of runs
 
 struct report_options {
 	const char *output;

@@ -5,13 +5,10 @@
 // or access any other file.
 
 #include <argp.h>
-#include <ctype.h>
 #include <errno.h>
-#include <math.h>
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -19,15 +16,11 @@
 #include "base/text.h"
 #include "cmd/command.h"
 #include "cmd/reading.h"
-#include "run/query.h"
 #include "runfile/database.h"
-#include "show/csv.h"
-#include "show/table.h"
+#include "show/query_write.h"
 
 enum { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_CSV };
 
-#define TABLE_ROWS 10000 // a table measures all cells before it prints any
-#define MAX_COLUMNS 256
 #define QUERY_BYTES (1 << 20)
 
 struct sql_options {
@@ -76,181 +69,6 @@ static int authorize(void *context, int action, const char *first, const char *s
 	}
 }
 
-// --- a value as a cell
-
-static void append_value(struct text *t, sqlite3_stmt *row, int column)
-{
-	switch (sqlite3_column_type(row, column)) {
-	case SQLITE_INTEGER:
-		text_format(t, "%lld", (long long)sqlite3_column_int64(row, column));
-		break;
-	case SQLITE_FLOAT:
-		text_format(t, "%.15g", sqlite3_column_double(row, column));
-		break;
-	case SQLITE_BLOB:
-		text_format(t, "<%d bytes>", sqlite3_column_bytes(row, column));
-		break;
-	case SQLITE_TEXT:
-		text_append(t, (const char *)sqlite3_column_text(row, column),
-			(size_t)sqlite3_column_bytes(row, column));
-		break;
-	default:
-		break;
-	}
-}
-
-static bool is_number(sqlite3_stmt *row, int column)
-{
-	int type = sqlite3_column_type(row, column);
-	return type == SQLITE_INTEGER ||
-	       (type == SQLITE_FLOAT && isfinite(sqlite3_column_double(row, column)));
-}
-
-static void append_json_value(struct text *t, sqlite3_stmt *row, int column)
-{
-	int type = sqlite3_column_type(row, column);
-	if (is_number(row, column)) {
-		append_value(t, row, column);
-	} else if (type == SQLITE_NULL || type == SQLITE_FLOAT) {
-		text_append_string(t, "null");
-	} else {
-		struct text value = {0};
-		append_value(&value, row, column);
-		text_append_json(t, value.data ? value.data : "", value.length);
-		text_done(&value);
-	}
-}
-
-// Appends the name of a column, made unique: {"a":1,"a_2":2}.
-static void append_json_name(struct text *t, sqlite3_stmt *row, int column)
-{
-	const char *name = sqlite3_column_name(row, column);
-	int same = 1;
-	for (int i = 0; i < column; i++) {
-		same += strcmp(sqlite3_column_name(row, i), name) == 0;
-	}
-	struct text unique = {0};
-	text_append_string(&unique, name);
-	if (same > 1) {
-		text_format(&unique, "_%d", same);
-	}
-	text_append_json(t, unique.data ? unique.data : "", unique.length);
-	text_done(&unique);
-}
-
-// --- outputs: begin, a row, end
-
-static void json_line(struct text *line, sqlite3_stmt *row, bool first)
-{
-	text_append_string(line, first ? "{" : ",\n{");
-	for (int c = 0; c < sqlite3_column_count(row); c++) {
-		text_append_string(line, c ? "," : "");
-		append_json_name(line, row, c);
-		text_append_string(line, ":");
-		append_json_value(line, row, c);
-	}
-	text_append_string(line, "}");
-}
-
-static void csv_line(struct text *line, sqlite3_stmt *row)
-{
-	for (int c = 0; c < sqlite3_column_count(row); c++) {
-		text_append_string(line, c ? "," : "");
-		if (sqlite3_column_type(row, c) != SQLITE_NULL) {
-			struct text value = {0};
-			append_value(&value, row, c);
-			csv_append_text(line, value.data ? value.data : "");
-			text_done(&value);
-		}
-	}
-	text_append_string(line, "\n");
-}
-
-static void csv_header(struct text *line, sqlite3_stmt *row)
-{
-	for (int c = 0; c < sqlite3_column_count(row); c++) {
-		text_append_string(line, c ? "," : "");
-		csv_append_text(line, sqlite3_column_name(row, c));
-	}
-	text_append_string(line, "\n");
-}
-
-static int print_lines(sqlite3_stmt *row, bool json)
-{
-	struct text line = {0};
-	text_append_string(&line, json ? "[\n" : "");
-	if (!json) {
-		csv_header(&line, row);
-	}
-	int status = SQLITE_ROW;
-	for (bool first = true; !line.failed && !ferror(stdout); first = false) {
-		json ? (void)fwrite(line.data, 1, line.length, stdout)
-		     : csv_print(line.data, line.length, stdout);
-		text_clear(&line);
-		status = sqlite3_step(row);
-		if (status != SQLITE_ROW) {
-			break;
-		}
-		if (json) {
-			json_line(&line, row, first);
-		} else {
-			csv_line(&line, row);
-		}
-	}
-	status = line.failed ? SQLITE_NOMEM : status;
-	text_done(&line);
-	fputs(json ? "\n]\n" : "", stdout);
-	return status;
-}
-
-static void table_values(struct table *t, sqlite3_stmt *row, int n_columns)
-{
-	for (int c = 0; c < n_columns; c++) {
-		struct text value = {0};
-		append_value(&value, row, c);
-		if (sqlite3_column_type(row, c) != SQLITE_NULL) {
-			table_text(t, (size_t)c, value.data ? value.data : "");
-		}
-		text_done(&value);
-	}
-}
-
-// Columns are as wide as their cells: results are never shortened.
-static int print_table(sqlite3_stmt *row)
-{
-	struct column columns[MAX_COLUMNS] = {0};
-	struct table *t = NULL;
-	int n = sqlite3_column_count(row);
-	if (n > MAX_COLUMNS) {
-		command_note("only the first %d columns; --csv and --json print all", MAX_COLUMNS);
-		n = MAX_COLUMNS;
-	}
-	for (int c = 0; c < n; c++) {
-		columns[c] = (struct column){NULL, sqlite3_column_name(row, c), COLUMN_LABEL, 0};
-	}
-	int r = table_new(columns, (size_t)n, &t), status = SQLITE_ROW;
-	while (r == 0 && table_rows(t) < TABLE_ROWS && (status = sqlite3_step(row)) == SQLITE_ROW) {
-		for (int c = 0; c < n; c++) {
-			bool number = is_number(row, c);
-			columns[c].kind = table_rows(t) == 0 && number ? COLUMN_WHOLE
-			                  : !number && sqlite3_column_type(row, c) != SQLITE_NULL
-			                          ? COLUMN_LABEL
-			                          : columns[c].kind;
-		}
-		r = table_row(t);
-		table_values(t, row, n);
-	}
-	struct table_style style = {.width = 0, .all_columns = true};
-	r = r < 0 ? r : table_print(t, stdout, &style);
-	table_free(t);
-	if (r == 0 && status == SQLITE_ROW && sqlite3_step(row) == SQLITE_ROW) {
-		command_note("only the first %d rows; --csv and --json print all", TABLE_ROWS);
-	}
-	return r < 0                                           ? SQLITE_NOMEM
-	       : SQLITE_DONE == status || status == SQLITE_ROW ? SQLITE_DONE
-	                                                       : status;
-}
-
 // --- the command
 
 static int sql_failed(struct reader *reader, int status)
@@ -275,12 +93,27 @@ static bool has_more(sqlite3 *database, const char *rest)
 	return more;
 }
 
+static int print_table(sqlite3_stmt *statement)
+{
+	struct query_left_out left_out;
+	int status = query_write_table(statement, stdout, &left_out);
+	if (left_out.columns) {
+		command_note(
+			"only the first %d columns; --csv and --json print all", QUERY_COLUMNS_MAX);
+	}
+	if (left_out.rows) {
+		command_note("only the first %d rows; --csv and --json print all", QUERY_ROWS_MAX);
+	}
+	return status;
+}
+
 static int run_statement(struct reader *reader, sqlite3_stmt *statement, int output)
 {
-	int status = output == OUTPUT_TABLE ? print_table(statement)
-	                                    : print_lines(statement, output == OUTPUT_JSON);
+	int status = output == OUTPUT_TABLE
+	                     ? print_table(statement)
+	                     : query_write_lines(statement, output == OUTPUT_JSON, stdout);
 	fflush(stdout);
-	return status == SQLITE_DONE || ferror(stdout) ? reading_finish()
+	return status == SQLITE_DONE || ferror(stdout) ? command_flush()
 	                                               : sql_failed(reader, status);
 }
 
@@ -348,11 +181,6 @@ static int prompt(struct reader *reader, int output)
 	return STATUS_OK;
 }
 
-static int say_expected(void)
-{
-	return command_usage("sql", "expected a query: strain sql \"SELECT * FROM run\"");
-}
-
 // Reads all of standard input. Any status but STATUS_OK: the error was printed.
 static int read_query(struct text *ret)
 {
@@ -369,7 +197,10 @@ static int read_query(struct text *ret)
 		return command_fail("sql: cannot read standard input: %s",
 			ret->failed ? "out of memory" : strerrordesc_np(errno));
 	}
-	return ret->data && ret->data[strspn(ret->data, " \t\r\n")] ? STATUS_OK : say_expected();
+	if (!ret->data || !ret->data[strspn(ret->data, " \t\r\n")]) {
+		return command_usage("sql", "expected a query: strain sql \"SELECT * FROM run\"");
+	}
+	return STATUS_OK;
 }
 
 // Whether a single argument is a run: a query contains blanks, or characters that names of runs do

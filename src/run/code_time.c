@@ -12,7 +12,6 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "base/words.h"
 #include "run/analysis.h"
 #include "run/query.h"
 #include "runfile/reader.h"
@@ -236,7 +235,15 @@ void code_time_done(struct code_time *t)
 
 // Words -------------------------------------------------------------------------------------------
 
-const char *code_role_name(enum code_role role)
+static void add_bar(struct code_bar *bars, size_t *n, const char *name,
+	const struct code_group_samples *group, uint64_t of)
+{
+	if (group->samples > 0) {
+		bars[(*n)++] = (struct code_bar){name, group, (double)group->samples / (double)of};
+	}
+}
+
+size_t code_time_role_bars(const struct code_time *t, struct code_bar ret[CODE_BARS_MAX])
 {
 	static const char *const names[N_CODE_ROLES] = {
 		[CODE_OF_TRAINING] = "training thread",
@@ -244,22 +251,27 @@ const char *code_role_name(enum code_role role)
 		[CODE_OF_WORKERS] = "workers",
 		[CODE_OF_CHILDREN] = "other processes",
 	};
-	return names[role];
+	size_t n = 0;
+	for (size_t i = 0; i < N_CODE_ROLES; i++) {
+		add_bar(ret, &n, names[i], &t->roles[i], t->samples);
+	}
+	return n;
 }
 
-const char *code_time_phase_name(size_t phase)
-{
-	return phase == CODE_OUTSIDE   ? "outside iterations"
-	       : phase == CODE_UNKNOWN ? "phase not known"
-	                               : phase_id_name((enum phase_id)phase);
-}
-
-size_t code_time_phase_in_order(size_t place)
+size_t code_time_phase_bars(const struct code_time *t, struct code_bar ret[CODE_BARS_MAX])
 {
 	static const size_t order[N_CODE_PHASES] = {PHASE_DATA, PHASE_TRANSFER, PHASE_FORWARD,
 		PHASE_BACKWARD, PHASE_OPTIMIZER, PHASE_COMMUNICATION, PHASE_STEP, PHASE_OTHER,
 		PHASE_VALIDATION, PHASE_CHECKPOINT, PHASE_IMPORT, CODE_OUTSIDE, CODE_UNKNOWN};
-	return order[place];
+	size_t n = 0;
+	for (size_t i = 0; i < N_CODE_PHASES; i++) {
+		size_t phase = order[i];
+		const char *name = phase == CODE_OUTSIDE   ? "outside iterations"
+		                   : phase == CODE_UNKNOWN ? "phase not known"
+		                                           : phase_id_name((enum phase_id)phase);
+		add_bar(ret, &n, name, &t->phases[phase], t->phase_samples);
+	}
+	return n;
 }
 
 void code_time_append_classes(struct text *t, const struct code_group_samples *samples)

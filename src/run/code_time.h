@@ -37,12 +37,17 @@ struct code_time {
 int code_time_load(const struct analysis *a, struct code_time *ret);
 void code_time_done(struct code_time *t);
 
-// "training thread", "other threads", "workers", "other processes".
-const char *code_role_name(enum code_role role);
-// "data", ..., "outside iterations", "phase not known".
-const char *code_time_phase_name(size_t phase);
-// The phase at a position of the display order, which is the order of phases in an iteration.
-size_t code_time_phase_in_order(size_t place); // place < N_CODE_PHASES
+// Samples of a role or of a phase, with its name: "training thread", "workers"; "data", "outside
+// iterations".
+struct code_bar {
+	const char *name;
+	const struct code_group_samples *group; // has samples
+	double share; // of those of all roles, or of all phases
+};
+#define CODE_BARS_MAX N_CODE_PHASES
+// Those with samples; phases in their order in an iteration. Return their number.
+size_t code_time_role_bars(const struct code_time *t, struct code_bar ret[CODE_BARS_MAX]);
+size_t code_time_phase_bars(const struct code_time *t, struct code_bar ret[CODE_BARS_MAX]);
 // Appends the classes with 5 % or more, the largest first: "matrix kernels 62 %, interpreter 20 %".
 struct text;
 void code_time_append_classes(struct text *t, const struct code_group_samples *samples);

@@ -27,7 +27,7 @@
 struct thread_count;
 
 struct phase_threads {
-	struct thread_count **lanes; // [n], by the lane's index; NULL for threads with neither
+	struct thread_count **counts; // [n], by the thread's index; NULL for threads with neither
 	size_t n;
 	size_t capacity;
 };
@@ -62,7 +62,7 @@ struct steady {
 
 static int own_spans_new(struct own_gathering **ret); // 0 or -ENOMEM
 static void own_spans_free(struct own_gathering *own); // accepts NULL
-static int own_spans_add(struct own_gathering *own, const struct timeline_thread *lane,
+static int own_spans_add(struct own_gathering *own, const struct timeline_thread *thread,
 	const struct timeline_own *span);
 static int own_spans_finish(const struct own_gathering *own, const struct phase_threads *threads,
 	double run_s, struct phases *ret);
@@ -78,7 +78,7 @@ static int own_spans_finish(const struct own_gathering *own, const struct phase_
 #define GRAIN 0.03 // of an iteration: a smaller inferred wait may be noise
 
 struct thread_count {
-	struct timeline_thread lane;
+	struct timeline_thread thread;
 	struct phase_rank rank;
 	struct histogram lengths; // of its steady iterations, in seconds
 	double steady_samples; // NAN: not known for at least one iteration
@@ -87,32 +87,32 @@ struct thread_count {
 };
 
 static struct thread_count *count_of(
-	struct phase_threads *threads, const struct timeline_thread *lane)
+	struct phase_threads *threads, const struct timeline_thread *thread)
 {
-	void *lanes = threads->lanes;
-	if (array_reserve(&lanes, &threads->capacity, lane->index + 1,
+	void *counts = threads->counts;
+	if (array_reserve(&counts, &threads->capacity, thread->index + 1,
 		    sizeof(struct thread_count *)) < 0) {
 		return NULL;
 	}
-	threads->lanes = lanes;
-	while (threads->n <= lane->index) {
-		threads->lanes[threads->n++] = NULL;
+	threads->counts = counts;
+	while (threads->n <= thread->index) {
+		threads->counts[threads->n++] = NULL;
 	}
-	if (!threads->lanes[lane->index]) {
-		threads->lanes[lane->index] = calloc(1, sizeof(struct thread_count));
+	if (!threads->counts[thread->index]) {
+		threads->counts[thread->index] = calloc(1, sizeof(struct thread_count));
 	}
-	struct thread_count *count = threads->lanes[lane->index];
+	struct thread_count *count = threads->counts[thread->index];
 	if (count) {
-		count->lane = *lane;
+		count->thread = *thread;
 	}
 	return count;
 }
 
 // 0 or -ENOMEM.
 static int phase_threads_iteration(struct phase_threads *threads,
-	const struct timeline_thread *lane, const struct iteration *iteration)
+	const struct timeline_thread *thread, const struct iteration *iteration)
 {
-	struct thread_count *count = count_of(threads, lane);
+	struct thread_count *count = count_of(threads, thread);
 	if (!count) {
 		return -ENOMEM;
 	}
@@ -135,10 +135,10 @@ static int phase_threads_iteration(struct phase_threads *threads,
 	return 0;
 }
 
-static int phase_threads_prepare(struct phase_threads *threads, const struct timeline_thread *lane,
-	int64_t start_ns, int64_t end_ns, int64_t samples)
+static int phase_threads_prepare(struct phase_threads *threads,
+	const struct timeline_thread *thread, int64_t start_ns, int64_t end_ns, int64_t samples)
 {
-	struct thread_count *count = count_of(threads, lane);
+	struct thread_count *count = count_of(threads, thread);
 	if (!count) {
 		return -ENOMEM;
 	}
@@ -160,9 +160,9 @@ static int phase_threads_prepare(struct phase_threads *threads, const struct tim
 static void put_worker(const struct thread_count *count, struct phase_worker *ret)
 {
 	*ret = count->worker;
-	ret->entity = count->lane.entity;
-	ret->pid = count->lane.pid;
-	ret->thread = count->lane.thread;
+	ret->entity = count->thread.entity;
+	ret->pid = count->thread.pid;
+	ret->thread = count->thread.thread;
 	ret->batch_p50_s = histogram_quantile(&count->batches, 0.5);
 	ret->batch_max_s = count->batches.total > 0 ? count->batches.largest : NAN;
 	ret->per_sample_s = ret->samples > 0 ? ret->prepare_s / (double)ret->samples : NAN;
@@ -172,9 +172,9 @@ static void put_worker(const struct thread_count *count, struct phase_worker *re
 static void put_rank(const struct thread_count *count, struct phase_rank *ret)
 {
 	*ret = count->rank;
-	ret->entity = count->lane.entity;
-	ret->pid = count->lane.pid;
-	ret->thread = count->lane.thread;
+	ret->entity = count->thread.entity;
+	ret->pid = count->thread.pid;
+	ret->thread = count->thread.thread;
 	ret->waits = NAN;
 	ret->p50_s = histogram_quantile(&count->lengths, 0.5);
 	ret->samples_per_s = count->rank.steady_s > 0 ? count->steady_samples / count->rank.steady_s
@@ -291,7 +291,7 @@ static int phase_threads_finish(const struct phase_threads *threads, struct phas
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < threads->n; i++) {
-		const struct thread_count *count = threads->lanes[i];
+		const struct thread_count *count = threads->counts[i];
 		if (count && count->worker.batches > 0) {
 			put_worker(count, &ret->workers[ret->n_workers++]);
 		}
@@ -306,23 +306,23 @@ static int phase_threads_finish(const struct phase_threads *threads, struct phas
 	return 0;
 }
 
-// Time of a lane in iterations, in seconds.
-static double phase_threads_iterated_s(const struct phase_threads *threads, size_t lane)
+// Time of a thread in iterations, in seconds.
+static double phase_threads_iterated_s(const struct phase_threads *threads, size_t thread)
 {
-	const struct thread_count *count = lane < threads->n ? threads->lanes[lane] : NULL;
+	const struct thread_count *count = thread < threads->n ? threads->counts[thread] : NULL;
 	return count ? count->rank.iteration_s : 0;
 }
 
 static void phase_threads_done(struct phase_threads *threads)
 {
 	for (size_t i = 0; i < threads->n; i++) {
-		if (threads->lanes[i]) {
-			histogram_done(&threads->lanes[i]->lengths);
-			histogram_done(&threads->lanes[i]->batches);
-			free(threads->lanes[i]);
+		if (threads->counts[i]) {
+			histogram_done(&threads->counts[i]->lengths);
+			histogram_done(&threads->counts[i]->batches);
+			free(threads->counts[i]);
 		}
 	}
-	free(threads->lanes);
+	free(threads->counts);
 	*threads = (struct phase_threads){0};
 }
 
@@ -897,48 +897,48 @@ static void main_iteration(struct gathering *g, struct iteration *iteration)
 // The walk ----------------------------------------------------------------------------------------
 
 static void take_piece(
-	void *context, const struct timeline_thread *lane, const struct timeline_piece *piece)
+	void *context, const struct timeline_thread *thread, const struct timeline_piece *piece)
 {
-	if (lane->index == 0) {
+	if (thread->index == 0) {
 		main_piece(context, piece);
 	}
 }
 
 static void take_iteration(
-	void *context, const struct timeline_thread *lane, const struct iteration *iteration)
+	void *context, const struct timeline_thread *thread, const struct iteration *iteration)
 {
 	struct gathering *g = context;
 	struct iteration copy = *iteration;
 	copy.stopped = stops_within(g->in->stops, copy.start_ns, copy.end_ns) > 0;
 	copy.cut = copy.cut || copy.stopped;
-	if (phase_threads_iteration(&g->threads, lane, &copy) < 0) {
+	if (phase_threads_iteration(&g->threads, thread, &copy) < 0) {
 		g->no_room = true;
 	}
-	if (lane->index == 0) {
+	if (thread->index == 0) {
 		main_iteration(g, &copy);
 	}
 }
 
-static void take_phase(void *context, const struct timeline_thread *lane, int phase)
+static void take_phase(void *context, const struct timeline_thread *thread, int phase)
 {
 	struct gathering *g = context;
-	if (lane->index == 0) {
+	if (thread->index == 0) {
 		g->p->items[phase].spans++;
 	}
 }
 
-static int take_prepare(void *context, const struct timeline_thread *lane, int64_t start_ns,
+static int take_prepare(void *context, const struct timeline_thread *thread, int64_t start_ns,
 	int64_t end_ns, int64_t samples)
 {
 	struct gathering *g = context;
-	return phase_threads_prepare(&g->threads, lane, start_ns, end_ns, samples);
+	return phase_threads_prepare(&g->threads, thread, start_ns, end_ns, samples);
 }
 
 static int take_own(
-	void *context, const struct timeline_thread *lane, const struct timeline_own *span)
+	void *context, const struct timeline_thread *thread, const struct timeline_own *span)
 {
 	struct gathering *g = context;
-	return own_spans_add(g->own, lane, span);
+	return own_spans_add(g->own, thread, span);
 }
 
 static int walk(struct gathering *g, struct timeline *t, struct error *e)
@@ -959,8 +959,8 @@ static int walk(struct gathering *g, struct timeline *t, struct error *e)
 
 static char *why_no_marks(const struct phases_input *in)
 {
-	struct part_missing parts[PARTS_MAX];
-	size_t n = notes_parts_missing(in->tables->reader, parts);
+	struct missing_marker parts[MISSING_MARKERS_MAX];
+	size_t n = tables_missing_markers(in->tables->reader, parts);
 	struct text why = {0};
 	for (size_t i = 0; i < n; i++) {
 		if (parts[i].phases) {
@@ -1108,7 +1108,7 @@ void phases_done(struct phases *p)
 #define NODES_MAX 512
 #define SLOTS 1024 // size of the hash table of names; more than nodes
 #define DEPTH_MAX 64
-#define LANES_MAX (THREADS_MAX + 1)
+#define OWN_THREADS_MAX (THREADS_MAX + 1)
 
 struct node {
 	char name[PHASE_NAME_MAX];
@@ -1117,7 +1117,7 @@ struct node {
 	uint64_t count;
 	double total_s;
 	struct histogram lengths; // seconds
-	uint8_t lanes[LANES_MAX / 8 + 1]; // a bit for each thread with such spans
+	uint8_t threads[OWN_THREADS_MAX / 8 + 1]; // a bit for each thread with such spans
 };
 
 // The open spans of a thread.
@@ -1133,7 +1133,7 @@ struct own_gathering {
 	struct node *nodes[NODES_MAX];
 	size_t n;
 	uint16_t slots[SLOTS]; // 1 + index into nodes; 0: free
-	struct stack **stacks; // [n_stacks], by lane; NULL if it has no spans
+	struct stack **stacks; // [n_stacks], by thread; NULL if it has no spans
 	size_t n_stacks;
 	size_t stacks_capacity;
 	uint64_t left_out;
@@ -1163,20 +1163,20 @@ static void own_spans_free(struct own_gathering *own)
 
 // Threads -----------------------------------------------------------------------------------------
 
-static struct stack *stack_of(struct own_gathering *own, size_t lane)
+static struct stack *stack_of(struct own_gathering *own, size_t thread)
 {
 	void *stacks = own->stacks;
-	if (array_reserve(&stacks, &own->stacks_capacity, lane + 1, sizeof(struct stack *)) < 0) {
+	if (array_reserve(&stacks, &own->stacks_capacity, thread + 1, sizeof(struct stack *)) < 0) {
 		return NULL;
 	}
 	own->stacks = stacks;
-	while (own->n_stacks <= lane) {
+	while (own->n_stacks <= thread) {
 		own->stacks[own->n_stacks++] = NULL;
 	}
-	if (!own->stacks[lane]) {
-		own->stacks[lane] = calloc(1, sizeof(struct stack));
+	if (!own->stacks[thread]) {
+		own->stacks[thread] = calloc(1, sizeof(struct stack));
 	}
-	return own->stacks[lane];
+	return own->stacks[thread];
 }
 
 // The parent of a span that begins now: the innermost span that ends after it.
@@ -1242,14 +1242,14 @@ static int node_of(
 }
 
 // 0 or -ENOMEM.
-static int own_spans_add(struct own_gathering *own, const struct timeline_thread *lane,
+static int own_spans_add(struct own_gathering *own, const struct timeline_thread *thread,
 	const struct timeline_own *span)
 {
-	struct stack *stack = lane->index < LANES_MAX ? stack_of(own, lane->index) : NULL;
+	struct stack *stack = thread->index < OWN_THREADS_MAX ? stack_of(own, thread->index) : NULL;
 	size_t at;
 	if (!stack) {
 		own->left_out++;
-		return lane->index < LANES_MAX ? -ENOMEM : 0;
+		return thread->index < OWN_THREADS_MAX ? -ENOMEM : 0;
 	}
 	int r = node_of(own, span, holder_of(stack, span), &at);
 	if (r < 0 || at == OWN_SPAN_NONE) {
@@ -1260,7 +1260,7 @@ static int own_spans_add(struct own_gathering *own, const struct timeline_thread
 	double seconds = (double)(span->end_ns - span->start_ns) / 1e9;
 	node->count++;
 	node->total_s += seconds;
-	node->lanes[lane->index / 8] |= (uint8_t)(1u << lane->index % 8);
+	node->threads[thread->index / 8] |= (uint8_t)(1u << thread->index % 8);
 	histogram_add(&node->lengths, seconds, 1);
 	if (stack->n < DEPTH_MAX) {
 		stack->items[stack->n].node = at;
@@ -1278,8 +1278,8 @@ static double whole_seconds(const struct node *node, const struct phase_threads 
 {
 	double seconds = 0;
 	*ret_threads = 0;
-	for (size_t i = 0; i < LANES_MAX; i++) {
-		if (node->lanes[i / 8] >> i % 8 & 1) {
+	for (size_t i = 0; i < OWN_THREADS_MAX; i++) {
+		if (node->threads[i / 8] >> i % 8 & 1) {
 			++*ret_threads;
 			seconds += node->inside ? phase_threads_iterated_s(threads, i) : run_s;
 		}

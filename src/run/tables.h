@@ -6,14 +6,69 @@
 
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "run/entities.h"
 #include "run/epochs.h"
-#include "run/notes.h"
 #include "run/summary.h"
 #include "runfile/reader.h"
+
+struct missing_group {
+	char *kind; // of the entities: "gpu"
+	char *reason; // escape it
+	char **metrics; // names, [n_metrics]: escape them
+	size_t n_metrics;
+	size_t entities; // number of entities without it; 0: all of the kind
+	bool to_the_end; // until the end of the run
+};
+
+struct missing_list {
+	struct missing_group
+		*items; // groups that are missing to the end first, then by number of metrics
+	size_t n;
+	size_t capacity;
+};
+
+// Appends the subject of a group of metrics in a few words: "GPU power", "disk", "pressure".
+void missing_list_append_subject(
+	struct text *t, const struct metric_list *metrics, const struct missing_group *group);
+// Appends the subjects of all groups with the reason of list->items[index]. False, appending
+// nothing, if an earlier group has that reason.
+bool missing_list_append_subjects(struct text *t, const struct metric_list *metrics,
+	const struct missing_list *list, size_t index);
+// The reason without the remedy (the part after "; ").
+void missing_list_append_reason(struct text *t, const struct missing_group *group);
+
+// Marks or hooks that were missing in the whole run.
+struct missing_marker {
+	const char *what; // "marks"
+	const char *reason; // from the run: escape it
+	bool phases; // phases could have come from it
+};
+#define MISSING_MARKERS_MAX 3
+// Returns their number. A reason that all share is returned once. Strings are
+// borrowed from the reader.
+size_t tables_missing_markers(struct reader *r, struct missing_marker ret[MISSING_MARKERS_MAX]);
+
+struct event_row {
+	double t_s;
+	char *kind; // "oom_kill", "throttled", ...: escape it
+	int64_t entity; // 0 for none
+	char *text; // escape it
+};
+
+struct event_list {
+	struct event_row *items; // in order of time; at most EVENT_LIST_MAX
+	size_t n;
+	size_t capacity;
+	int64_t total; // number of events in the file
+};
+
+#define EVENT_LIST_MAX 10000
 
 struct run_tables {
 	struct reader *reader; // borrowed; outlives the tables

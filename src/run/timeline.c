@@ -25,10 +25,8 @@
 #include "runfile/reader.h"
 #include "runfile/spans_table.h"
 
-// The first pass: which threads iterate, which of them are main, and how many iterations were
-// warm-up.
-
-struct reader;
+// --- the first pass: which threads iterate, which of them are main, and how many iterations were
+// warm-up
 
 // Columns of the queries below.
 enum {
@@ -42,13 +40,13 @@ enum {
 };
 
 // The index of spans by kind and start gives this order without sorting.
-#define SURVEY_ROWS(kind)                                                                    \
+#define FIRST_PASS_ROWS(kind)                                                                \
 	"SELECT start_ns, end_ns, thread, attributes, number, samples, name FROM span WHERE" \
 	" kind = '" kind "' AND start_ns >= 0 AND end_ns > start_ns ORDER BY start_ns, id"
-#define SURVEY_ITERATIONS SURVEY_ROWS("iteration")
-#define SURVEY_PHASES SURVEY_ROWS("phase")
-#define SURVEY_OWN SURVEY_ROWS("user")
-#define LANE_NONE SIZE_MAX
+#define FIRST_PASS_ITERATIONS FIRST_PASS_ROWS("iteration")
+#define FIRST_PASS_PHASES FIRST_PASS_ROWS("phase")
+#define FIRST_PASS_OWN FIRST_PASS_ROWS("user")
+#define REPLAYED_NONE SIZE_MAX
 
 struct first_pass_key {
 	int64_t entity;
@@ -58,7 +56,7 @@ struct first_pass_key {
 
 struct first_pass_thread {
 	struct first_pass_key key;
-	size_t lane; // 0: a main thread; LANE_NONE: none yet
+	size_t replayed; // 0: a main thread; REPLAYED_NONE: none yet
 	bool leads; // the run's epochs are on this thread
 	uint64_t spans; // iterations; phases if the run has no iterations
 	uint64_t whole; // iterations that were not cut
@@ -206,7 +204,8 @@ static int thread_insert(struct first_pass *s, size_t place, const struct first_
 		return -ENOMEM;
 	}
 	s->threads = threads;
-	*thread = (struct first_pass_thread){.key = *key, .lane = LANE_NONE, .first_ns = INT64_MAX};
+	*thread = (struct first_pass_thread){
+		.key = *key, .replayed = REPLAYED_NONE, .first_ns = INT64_MAX};
 	memmove(s->threads + place + 1, s->threads + place,
 		(s->n - place) * sizeof(struct first_pass_thread *));
 	s->threads[place] = thread;
@@ -350,7 +349,7 @@ static int choose_main(struct first_pass *s)
 		}
 		if (!beside) {
 			chosen[n++] = order[i];
-			order[i]->lane = 0;
+			order[i]->replayed = 0;
 			s->whole += order[i]->whole;
 		}
 	}
@@ -398,7 +397,7 @@ static void count_warm_up(struct first_pass *s)
 	for (size_t i = 0; i < s->n; i++) {
 		struct first_pass_thread *thread = s->threads[i];
 		thread->warm_up = warm_up_of(thread);
-		s->warm_up += thread->lane == 0 ? thread->warm_up : 0;
+		s->warm_up += thread->replayed == 0 ? thread->warm_up : 0;
 		histogram_done(&thread->lengths);
 		free(thread->head);
 		thread->head = NULL;
@@ -425,10 +424,10 @@ static int first_pass_read(struct first_pass *s, struct reader *r, struct error 
 		"SELECT start_ns, end_ns, thread, attributes FROM main.span WHERE kind = 'epoch'",
 		saw_epoch, s, e);
 	if (result == 0) {
-		result = query_each(r, SURVEY_ITERATIONS, saw_iteration, s, e);
+		result = query_each(r, FIRST_PASS_ITERATIONS, saw_iteration, s, e);
 	}
 	if (result == 0 && !any_spans(s)) {
-		result = query_each(r, SURVEY_PHASES, saw_phase, s, e);
+		result = query_each(r, FIRST_PASS_PHASES, saw_phase, s, e);
 	}
 	if (result != -ENOMEM && choose_main(s) < 0) {
 		result = error_errno(e, ENOMEM, "%s", reader_path(r));
@@ -461,7 +460,7 @@ struct open_phase {
 	int phase;
 };
 
-struct lane {
+struct replayed_thread {
 	struct timeline_thread public;
 	const struct first_pass_thread *thread; // of the last iteration
 	int64_t cursor_ns; // time up to which pieces were delivered
@@ -477,9 +476,9 @@ struct lane {
 struct timeline {
 	struct reader *reader;
 	struct first_pass first_pass;
-	struct lane **lanes;
-	size_t n_lanes;
-	size_t lanes_capacity;
+	struct replayed_thread **replayed;
+	size_t n_replayed;
+	size_t replayed_capacity;
 	char names[PHASES_MAX][PHASE_NAME_MAX];
 	size_t n_names;
 	uint64_t left_out;
@@ -532,40 +531,41 @@ static int phase_log_of_name(struct timeline *t, const char *name)
 
 // Lanes -------------------------------------------------------------------------------------------
 
-static int lane_add(struct timeline *t, const struct first_pass_thread *thread, struct lane **ret)
+static int replayed_add(
+	struct timeline *t, const struct first_pass_thread *thread, struct replayed_thread **ret)
 {
-	void *lanes = t->lanes;
-	struct lane *lane = calloc(1, sizeof(*lane));
-	if (!lane || array_reserve(&lanes, &t->lanes_capacity, t->n_lanes + 1,
-			     sizeof(struct lane *)) < 0) {
-		free(lane);
+	void *all = t->replayed;
+	struct replayed_thread *replayed = calloc(1, sizeof(*replayed));
+	if (!replayed || array_reserve(&all, &t->replayed_capacity, t->n_replayed + 1,
+				 sizeof(struct replayed_thread *)) < 0) {
+		free(replayed);
 		return -ENOMEM;
 	}
-	t->lanes = lanes;
-	lane->public.index = t->n_lanes;
+	t->replayed = all;
+	replayed->public.index = t->n_replayed;
 	if (thread) {
-		lane->public.entity = thread->key.entity;
-		lane->public.pid = thread->key.pid;
-		lane->public.thread = thread->key.thread;
+		replayed->public.entity = thread->key.entity;
+		replayed->public.pid = thread->key.pid;
+		replayed->public.thread = thread->key.thread;
 	}
-	t->lanes[t->n_lanes++] = lane;
-	*ret = lane;
+	t->replayed[t->n_replayed++] = replayed;
+	*ret = replayed;
 	return 0;
 }
 
-static void lane_reset(struct lane *lane)
+static void replayed_reset(struct replayed_thread *replayed)
 {
-	lane->thread = NULL;
-	lane->cursor_ns = lane->public.index == 0 ? 0 : -1;
-	lane->n_stack = 0;
-	lane->apart = -1;
-	lane->in_iteration = false;
-	lane->place = 0;
-	lane->place_in_thread = 0;
+	replayed->thread = NULL;
+	replayed->cursor_ns = replayed->public.index == 0 ? 0 : -1;
+	replayed->n_stack = 0;
+	replayed->apart = -1;
+	replayed->in_iteration = false;
+	replayed->place = 0;
+	replayed->place_in_thread = 0;
 }
 
-// The lane of a row's thread; NULL if there is no room for another.
-static int lane_of_row(struct timeline *t, sqlite3_stmt *row, struct lane **ret,
+// The thread of a row's thread; NULL if there is no room for another.
+static int replayed_of_row(struct timeline *t, sqlite3_stmt *row, struct replayed_thread **ret,
 	struct first_pass_thread **ret_thread)
 {
 	struct first_pass_thread *thread = NULL;
@@ -575,87 +575,90 @@ static int lane_of_row(struct timeline *t, sqlite3_stmt *row, struct lane **ret,
 		t->left_out += r == 0;
 		return r;
 	}
-	if (thread->lane == LANE_NONE) {
-		struct lane *lane = NULL;
-		r = lane_add(t, thread, &lane);
+	if (thread->replayed == REPLAYED_NONE) {
+		struct replayed_thread *replayed = NULL;
+		r = replayed_add(t, thread, &replayed);
 		if (r < 0) {
 			return r;
 		}
-		lane_reset(lane);
-		thread->lane = lane->public.index;
+		replayed_reset(replayed);
+		thread->replayed = replayed->public.index;
 	}
-	*ret = t->lanes[thread->lane];
+	*ret = t->replayed[thread->replayed];
 	*ret_thread = thread;
 	return 0;
 }
 
-static void iteration_finish(struct timeline *t, struct lane *lane)
+static void iteration_finish(struct timeline *t, struct replayed_thread *replayed)
 {
-	lane->in_iteration = false;
+	replayed->in_iteration = false;
 	if (t->sink->iteration) {
-		t->sink->iteration(t->sink->context, &lane->public, &lane->iteration);
+		t->sink->iteration(t->sink->context, &replayed->public, &replayed->iteration);
 	}
 }
 
-// Drops phases that ended, and returns the phase of the lane at its cursor.
-static int lane_phase(struct lane *lane)
+// Drops phases that ended, and returns the phase of the thread at its cursor.
+static int replayed_phase(struct replayed_thread *replayed)
 {
-	while (lane->n_stack > 0 && lane->stack[lane->n_stack - 1].end_ns <= lane->cursor_ns) {
-		lane->n_stack--;
+	while (replayed->n_stack > 0 &&
+		replayed->stack[replayed->n_stack - 1].end_ns <= replayed->cursor_ns) {
+		replayed->n_stack--;
 	}
-	if (lane->apart >= (ptrdiff_t)lane->n_stack ||
-		(lane->apart >= 0 && lane->stack[lane->apart].end_ns <= lane->cursor_ns)) {
-		lane->apart = -1;
+	if (replayed->apart >= (ptrdiff_t)replayed->n_stack ||
+		(replayed->apart >= 0 &&
+			replayed->stack[replayed->apart].end_ns <= replayed->cursor_ns)) {
+		replayed->apart = -1;
 	}
-	return lane->apart >= 0     ? lane->stack[lane->apart].phase
-	       : lane->n_stack > 0  ? lane->stack[lane->n_stack - 1].phase
-	       : lane->in_iteration ? PHASE_OTHER
-	                            : -1;
+	return replayed->apart >= 0     ? replayed->stack[replayed->apart].phase
+	       : replayed->n_stack > 0  ? replayed->stack[replayed->n_stack - 1].phase
+	       : replayed->in_iteration ? PHASE_OTHER
+	                                : -1;
 }
 
-// The time until which the lane stays in that phase.
-static int64_t lane_stands_until(const struct lane *lane, int64_t until_ns)
+// The time until which the thread stays in that phase.
+static int64_t replayed_stands_until(const struct replayed_thread *replayed, int64_t until_ns)
 {
-	if (lane->n_stack > 0 && lane->stack[lane->n_stack - 1].end_ns < until_ns) {
-		until_ns = lane->stack[lane->n_stack - 1].end_ns;
+	if (replayed->n_stack > 0 && replayed->stack[replayed->n_stack - 1].end_ns < until_ns) {
+		until_ns = replayed->stack[replayed->n_stack - 1].end_ns;
 	}
-	if (lane->apart >= 0 && lane->stack[lane->apart].end_ns < until_ns) {
-		until_ns = lane->stack[lane->apart].end_ns;
+	if (replayed->apart >= 0 && replayed->stack[replayed->apart].end_ns < until_ns) {
+		until_ns = replayed->stack[replayed->apart].end_ns;
 	}
-	return lane->in_iteration && lane->iteration.end_ns < until_ns ? lane->iteration.end_ns
-	                                                               : until_ns;
+	return replayed->in_iteration && replayed->iteration.end_ns < until_ns
+	               ? replayed->iteration.end_ns
+	               : until_ns;
 }
 
-// Delivers the pieces of a lane up to now.
-static void lane_advance(struct timeline *t, struct lane *lane, int64_t now_ns)
+// Delivers the pieces of a thread up to now.
+static void replayed_advance(struct timeline *t, struct replayed_thread *replayed, int64_t now_ns)
 {
-	while (lane->cursor_ns < now_ns) {
-		int phase = lane_phase(lane);
-		struct timeline_piece piece = {lane->cursor_ns, lane_stands_until(lane, now_ns),
-			phase, lane->in_iteration};
-		struct iteration *iteration = &lane->iteration;
-		if (lane->in_iteration) {
+	while (replayed->cursor_ns < now_ns) {
+		int phase = replayed_phase(replayed);
+		struct timeline_piece piece = {replayed->cursor_ns,
+			replayed_stands_until(replayed, now_ns), phase, replayed->in_iteration};
+		struct iteration *iteration = &replayed->iteration;
+		if (replayed->in_iteration) {
 			int64_t length_ns = piece.to_ns - piece.from_ns;
 			iteration->phase_ns[phase] += length_ns;
 			iteration->length_ns += phase_id_is_apart((enum phase_id)phase) ? 0
 			                                                                : length_ns;
 		}
 		if (t->sink->piece) {
-			t->sink->piece(t->sink->context, &lane->public, &piece);
+			t->sink->piece(t->sink->context, &replayed->public, &piece);
 		}
-		lane->cursor_ns = piece.to_ns;
-		if (lane->in_iteration && iteration->end_ns <= lane->cursor_ns) {
-			iteration_finish(t, lane);
+		replayed->cursor_ns = piece.to_ns;
+		if (replayed->in_iteration && iteration->end_ns <= replayed->cursor_ns) {
+			iteration_finish(t, replayed);
 		}
 	}
 }
 
-static void lane_goto(struct timeline *t, struct lane *lane, int64_t now_ns)
+static void replayed_goto(struct timeline *t, struct replayed_thread *replayed, int64_t now_ns)
 {
-	if (lane->cursor_ns < 0) {
-		lane->cursor_ns = now_ns;
+	if (replayed->cursor_ns < 0) {
+		replayed->cursor_ns = now_ns;
 	}
-	lane_advance(t, lane, now_ns);
+	replayed_advance(t, replayed, now_ns);
 }
 
 // Rows --------------------------------------------------------------------------------------------
@@ -668,59 +671,60 @@ static int64_t known_or_less(sqlite3_stmt *row, int column)
 
 static int take_iteration(struct timeline *t, sqlite3_stmt *row)
 {
-	struct lane *lane;
+	struct replayed_thread *replayed;
 	struct first_pass_thread *thread;
-	int r = lane_of_row(t, row, &lane, &thread);
-	if (r < 0 || !lane) {
+	int r = replayed_of_row(t, row, &replayed, &thread);
+	if (r < 0 || !replayed) {
 		return r;
 	}
 	int64_t start_ns = sqlite3_column_int64(row, COLUMN_START);
-	lane_goto(t, lane, start_ns);
-	if (lane->in_iteration) { // the previous one ends here, whatever its own end is
-		lane->iteration.end_ns = start_ns;
-		lane->iteration.cut = true;
-		iteration_finish(t, lane);
+	replayed_goto(t, replayed, start_ns);
+	if (replayed->in_iteration) { // the previous one ends here, whatever its own end is
+		replayed->iteration.end_ns = start_ns;
+		replayed->iteration.cut = true;
+		iteration_finish(t, replayed);
 	}
-	if (lane->thread != thread) {
-		lane->place_in_thread = 0;
-		lane->thread = thread;
+	if (replayed->thread != thread) {
+		replayed->place_in_thread = 0;
+		replayed->thread = thread;
 	}
-	lane->in_iteration = true;
-	lane->iteration = (struct iteration){
+	replayed->in_iteration = true;
+	replayed->iteration = (struct iteration){
 		.start_ns = start_ns,
 		.end_ns = sqlite3_column_int64(row, COLUMN_END),
 		.number = known_or_less(row, COLUMN_NUMBER),
 		.samples = known_or_less(row, COLUMN_SAMPLES),
 		.epoch = -1,
-		.place = lane->place++,
-		.warm_up = lane->place_in_thread++ < thread->warm_up,
+		.place = replayed->place++,
+		.warm_up = replayed->place_in_thread++ < thread->warm_up,
 		.cut = first_pass_is_cut(row),
 	};
 	return 0;
 }
 
-static void push_phase(struct timeline *t, struct lane *lane, int phase, int64_t end_ns)
+static void push_phase(
+	struct timeline *t, struct replayed_thread *replayed, int phase, int64_t end_ns)
 {
-	lane_phase(lane); // drops phases that ended
-	if (lane->n_stack == DEPTH_MAX) {
+	replayed_phase(replayed); // drops phases that ended
+	if (replayed->n_stack == DEPTH_MAX) {
 		t->left_out++;
 		return;
 	}
-	if (lane->apart < 0 && phase_id_is_apart((enum phase_id)phase)) {
-		lane->apart = (ptrdiff_t)lane->n_stack;
+	if (replayed->apart < 0 && phase_id_is_apart((enum phase_id)phase)) {
+		replayed->apart = (ptrdiff_t)replayed->n_stack;
 	}
-	lane->stack[lane->n_stack++] = (struct open_phase){end_ns, phase};
+	replayed->stack[replayed->n_stack++] = (struct open_phase){end_ns, phase};
 	if (t->sink->phase) {
-		t->sink->phase(t->sink->context, &lane->public, phase);
+		t->sink->phase(t->sink->context, &replayed->public, phase);
 	}
 }
 
 static int take_phase(struct timeline *t, sqlite3_stmt *row)
 {
-	struct lane *lane;
+	struct replayed_thread *replayed;
 	struct first_pass_thread *thread;
-	int r = lane_of_row(t, row, &lane, &thread);
-	if (r < 0 || !lane) {
+	int r = replayed_of_row(t, row, &replayed, &thread);
+	if (r < 0 || !replayed) {
 		return r;
 	}
 	const char *name = (const char *)sqlite3_column_text(row, COLUMN_NAME);
@@ -728,13 +732,13 @@ static int take_phase(struct timeline *t, sqlite3_stmt *row)
 	int64_t end_ns = sqlite3_column_int64(row, COLUMN_END);
 	bool prepares = name && strcmp(name, "prepare") == 0;
 	if (prepares && t->sink->prepare) {
-		r = t->sink->prepare(t->sink->context, &lane->public, start_ns, end_ns,
+		r = t->sink->prepare(t->sink->context, &replayed->public, start_ns, end_ns,
 			known_or_less(row, COLUMN_SAMPLES));
 	}
-	if (r == 0 && (!prepares || lane->public.index == 0)) {
-		lane_goto(t, lane, start_ns);
-		push_phase(t, lane, prepares ? PHASE_DATA : phase_log_of_name(t, name ? name : ""),
-			end_ns);
+	if (r == 0 && (!prepares || replayed->public.index == 0)) {
+		replayed_goto(t, replayed, start_ns);
+		push_phase(t, replayed,
+			prepares ? PHASE_DATA : phase_log_of_name(t, name ? name : ""), end_ns);
 	}
 	return r;
 }
@@ -750,21 +754,21 @@ static bool is_epoch(sqlite3_stmt *row, const char *name)
 static int take_own(struct timeline *t, sqlite3_stmt *row)
 {
 	const char *name = (const char *)sqlite3_column_text(row, COLUMN_NAME);
-	struct lane *lane;
+	struct replayed_thread *replayed;
 	struct first_pass_thread *thread;
 	if (!name || is_epoch(row, name)) {
 		return 0;
 	}
-	int r = lane_of_row(t, row, &lane, &thread);
-	if (r < 0 || !lane) {
+	int r = replayed_of_row(t, row, &replayed, &thread);
+	if (r < 0 || !replayed) {
 		return r;
 	}
 	struct timeline_own span = {.name = name,
 		.start_ns = sqlite3_column_int64(row, COLUMN_START),
 		.end_ns = sqlite3_column_int64(row, COLUMN_END)};
-	lane_goto(t, lane, span.start_ns);
-	span.inside = lane->in_iteration && span.end_ns <= lane->iteration.end_ns;
-	return t->sink->own(t->sink->context, &lane->public, &span);
+	replayed_goto(t, replayed, span.start_ns);
+	span.inside = replayed->in_iteration && span.end_ns <= replayed->iteration.end_ns;
+	return t->sink->own(t->sink->context, &replayed->public, &span);
 }
 
 // A cursor for each kind. If spans start at the same time, the earlier kind comes first.
@@ -798,7 +802,7 @@ static void cursors_step(struct cursors *c, size_t i)
 static void cursors_open(struct cursors *c, const struct timeline *t)
 {
 	static const char *const queries[N_CURSORS] = {
-		SURVEY_ITERATIONS, SURVEY_PHASES, SURVEY_OWN};
+		FIRST_PASS_ITERATIONS, FIRST_PASS_PHASES, FIRST_PASS_OWN};
 	bool wants_own = t->sink->own && spans_table_may_have(reader_database(t->reader), "user");
 	for (size_t i = 0; i < N_CURSORS && c->status == SQLITE_OK; i++) {
 		if (i != CURSOR_OWN || wants_own) {
@@ -836,19 +840,21 @@ static int walk_rows(struct timeline *t, struct cursors *c)
 	}
 }
 
-// Ends whatever is open at the end, and delivers lane 0 up to the end of the run.
+// Ends whatever is open at the end, and delivers thread 0 up to the end of the run.
 static void walk_end(struct timeline *t)
 {
-	for (size_t i = 0; i < t->n_lanes; i++) {
-		struct lane *lane = t->lanes[i];
-		int64_t end_ns = lane->in_iteration ? lane->iteration.end_ns : lane->cursor_ns;
-		for (size_t k = 0; k < lane->n_stack; k++) {
-			end_ns = lane->stack[k].end_ns > end_ns ? lane->stack[k].end_ns : end_ns;
+	for (size_t i = 0; i < t->n_replayed; i++) {
+		struct replayed_thread *replayed = t->replayed[i];
+		int64_t end_ns = replayed->in_iteration ? replayed->iteration.end_ns
+		                                        : replayed->cursor_ns;
+		for (size_t k = 0; k < replayed->n_stack; k++) {
+			end_ns = replayed->stack[k].end_ns > end_ns ? replayed->stack[k].end_ns
+			                                            : end_ns;
 		}
-		lane_advance(t, lane, end_ns);
+		replayed_advance(t, replayed, end_ns);
 	}
-	if (t->lanes[0]->cursor_ns < reader_recorded_ns(t->reader)) {
-		lane_advance(t, t->lanes[0], reader_recorded_ns(t->reader));
+	if (t->replayed[0]->cursor_ns < reader_recorded_ns(t->reader)) {
+		replayed_advance(t, t->replayed[0], reader_recorded_ns(t->reader));
 	}
 }
 
@@ -857,8 +863,8 @@ int timeline_walk(struct timeline *t, const struct timeline_sink *sink, struct e
 	_cleanup_cursors_ struct cursors cursors = {.status = SQLITE_OK};
 	t->sink = sink;
 	t->left_out = 0;
-	for (size_t i = 0; i < t->n_lanes; i++) {
-		lane_reset(t->lanes[i]);
+	for (size_t i = 0; i < t->n_replayed; i++) {
+		replayed_reset(t->replayed[i]);
 	}
 	cursors_open(&cursors, t);
 	int r = walk_rows(t, &cursors);
@@ -878,8 +884,8 @@ int timeline_walk(struct timeline *t, const struct timeline_sink *sink, struct e
 int timeline_open(struct reader *r, struct timeline **ret, struct error *e)
 {
 	struct timeline *t = calloc(1, sizeof(*t));
-	struct lane *main_lane = NULL;
-	if (!t || lane_add(t, NULL, &main_lane) < 0) {
+	struct replayed_thread *main_lane = NULL;
+	if (!t || replayed_add(t, NULL, &main_lane) < 0) {
 		timeline_free(t);
 		return error_errno(e, ENOMEM, "%s", reader_path(r));
 	}
@@ -906,10 +912,10 @@ int timeline_open(struct reader *r, struct timeline **ret, struct error *e)
 void timeline_free(struct timeline *t)
 {
 	if (t) {
-		for (size_t i = 0; i < t->n_lanes; i++) {
-			free(t->lanes[i]);
+		for (size_t i = 0; i < t->n_replayed; i++) {
+			free(t->replayed[i]);
 		}
-		free(t->lanes);
+		free(t->replayed);
 		first_pass_done(&t->first_pass);
 		free(t);
 	}

@@ -53,7 +53,7 @@ struct iteration {
 	int64_t phase_ns[PHASES_MAX];
 };
 
-// A thread. All main threads, one after the other, share lane 0.
+// A thread. All main threads, one after the other, share index 0.
 struct timeline_thread {
 	size_t index;
 	int64_t entity; // its process; 0: the recorder never saw it
@@ -77,23 +77,23 @@ struct timeline_own {
 	bool inside; // lies entirely inside an iteration of its thread
 };
 
-// Callbacks of a walk; each can be NULL. The pieces of a lane follow each other without a gap, from
-// the start of the run in lane 0, from its first span in others. An iteration is delivered after
-// its pieces. A callback that returns -errno ends the walk.
+// Callbacks of a walk; each can be NULL. The pieces of a thread follow each other without a gap,
+// from the start of the run for index 0, from its first span in others. An iteration is delivered
+// after its pieces. A callback that returns -errno ends the walk.
 struct timeline_sink {
 	void *context;
-	void (*piece)(void *context, const struct timeline_thread *lane,
+	void (*piece)(void *context, const struct timeline_thread *thread,
 		const struct timeline_piece *piece);
-	void (*iteration)(void *context, const struct timeline_thread *lane,
+	void (*iteration)(void *context, const struct timeline_thread *thread,
 		const struct iteration *iteration);
 	// a phase begins
-	void (*phase)(void *context, const struct timeline_thread *lane, int phase);
+	void (*phase)(void *context, const struct timeline_thread *thread, int phase);
 	// A span of preparation, in order of start; samples -1: not known.
-	int (*prepare)(void *context, const struct timeline_thread *lane, int64_t start_ns,
+	int (*prepare)(void *context, const struct timeline_thread *thread, int64_t start_ns,
 		int64_t end_ns, int64_t samples);
 	// In order of start.
-	int (*own)(
-		void *context, const struct timeline_thread *lane, const struct timeline_own *span);
+	int (*own)(void *context, const struct timeline_thread *thread,
+		const struct timeline_own *span);
 };
 
 // Reads only the iterations. *ret is set unless -ENOMEM is returned. -EBADMSG: the file is damaged,
@@ -103,7 +103,7 @@ void timeline_free(struct timeline *t); // accepts NULL
 // Can be repeated. Returns 0 or -errno; everything before the error was delivered.
 int timeline_walk(struct timeline *t, const struct timeline_sink *sink, struct error *e);
 
-uint64_t timeline_iterations(const struct timeline *t); // of lane 0, without cut ones
+uint64_t timeline_iterations(const struct timeline *t); // of index 0, without cut ones
 uint64_t timeline_warm_up(const struct timeline *t); // of timeline_iterations
 // Spans dropped because there were too many threads or they were nested too deeply.
 uint64_t timeline_left_out(const struct timeline *t);

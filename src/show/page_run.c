@@ -18,31 +18,14 @@
 #include "base/text.h"
 #include "run/analysis.h"
 #include "run/code_time.h"
+#include "run/gpu_facts.h"
 #include "run/names.h"
-#include "show/json.h"
 #include "show/lanes.h"
 #include "show/panels.h"
-#include "run/gpu_facts.h"
-#include "verdict/sentence.h"
 #include "verdict/evidence.h"
+#include "verdict/sentence.h"
 #include "verdict/tried.h"
 #include "verdict/verdict.h"
-
-// The header of a page: where the run ran, its duration, its end, and versions.
-
-struct analysis;
-
-// Type CpuTime of web/src/contract.ts: samples of CPU time by phase and by role.
-
-struct analysis;
-
-// Iterations and phases of a run, as JSON for the page.
-
-struct analysis;
-
-struct lane_list;
-
-struct phases;
 
 static json_t *page_iterations(const struct analysis *a);
 static json_t *page_own_spans(const struct phases *p);
@@ -566,10 +549,11 @@ static const unsigned hues[N_CODE_CLASSES] = {
 	[CODE_OTHER] = 9,
 };
 
-static json_t *bar_json(const char *name, const struct code_group_samples *bar)
+static json_t *bar_json(const struct code_bar *named)
 {
+	const struct code_group_samples *bar = named->group;
 	json_t *json = json_object(), *classes = json_array(), *functions = json_array();
-	json_object_set_new(json, "name", page_run_string(name));
+	json_object_set_new(json, "name", page_run_string(named->name));
 	json_object_set_new(json, "samples", json_integer((json_int_t)bar->samples));
 	for (size_t i = 0; i < N_CODE_CLASSES; i++) {
 		json_array_append_new(classes, json_integer((json_int_t)bar->by_class[i]));
@@ -586,11 +570,13 @@ static json_t *bar_json(const char *name, const struct code_group_samples *bar)
 	return json;
 }
 
-static void add_bar(json_t *list, const char *name, const struct code_group_samples *bar)
+static json_t *bars_json(const struct code_bar *bars, size_t n)
 {
-	if (bar->samples > 0) {
-		json_array_append_new(list, bar_json(name, bar));
+	json_t *list = json_array();
+	for (size_t i = 0; i < n; i++) {
+		json_array_append_new(list, bar_json(&bars[i]));
 	}
+	return list;
 }
 
 static json_t *classes_json(void)
@@ -612,18 +598,14 @@ static json_t *page_cpu_time(const struct analysis *a)
 	if (code_time_load(a, &time) < 0) {
 		return NULL;
 	}
-	json_t *json = json_object(), *phases = json_array(), *roles = json_array();
-	for (size_t i = 0; i < N_CODE_PHASES; i++) {
-		size_t phase = code_time_phase_in_order(i);
-		add_bar(phases, code_time_phase_name(phase), &time.phases[phase]);
-	}
-	for (size_t i = 0; i < N_CODE_ROLES; i++) {
-		add_bar(roles, code_role_name((enum code_role)i), &time.roles[i]);
-	}
+	struct code_bar roles[CODE_BARS_MAX], phases[CODE_BARS_MAX];
+	size_t n_roles = code_time_role_bars(&time, roles);
+	size_t n_phases = code_time_phase_bars(&time, phases);
+	json_t *json = json_object();
 	json_object_set_new(json, "rate", json_integer(CODE_SAMPLES_A_SECOND));
 	json_object_set_new(json, "classes", classes_json());
-	json_object_set_new(json, "phases", phases);
-	json_object_set_new(json, "roles", roles);
+	json_object_set_new(json, "phases", bars_json(phases, n_phases));
+	json_object_set_new(json, "roles", bars_json(roles, n_roles));
 	json_object_set_new(json, "missing", page_run_string(time.missing));
 	json_object_set_new(json, "phases_missing", page_run_string(time.phases_missing));
 	code_time_done(&time);
@@ -1039,8 +1021,8 @@ static void missing_append(json_t *list, const char *what, const char *reason)
 static json_t *missing_json(const struct analysis *a)
 {
 	json_t *json = json_array();
-	struct part_missing parts[PARTS_MAX];
-	size_t n = notes_parts_missing(a->tables.reader, parts);
+	struct missing_marker parts[MISSING_MARKERS_MAX];
+	size_t n = tables_missing_markers(a->tables.reader, parts);
 	for (size_t i = 0; i < n; i++) {
 		missing_append(json, parts[i].what, parts[i].reason);
 	}

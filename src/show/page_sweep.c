@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -24,11 +23,9 @@
 #include "show/page_run.h"
 #include "show/panels.h"
 #include "study/catalogue.h"
+#include "study/kept_advice.h"
+#include "sweep/plan_of_runs.h"
 #include "verdict/verdict.h"
-
-// Details of a run on the page of a sweep.
-
-struct digest;
 
 // The strings of a page, each once.
 struct page_strings {
@@ -557,12 +554,12 @@ static bool label_used(const struct builder *b, const char *name)
 	return false;
 }
 
-static json_t *labels_json(struct builder *b, const struct page_sweep *sweep)
+static json_t *labels_json(struct builder *b, const struct plan *plan)
 {
 	json_t *labels = json_array(), *places = json_object();
-	for (size_t i = 0; i < sweep->n_label_order; i++) {
-		if (label_used(b, sweep->label_order[i])) {
-			label_column(b, labels, places, sweep->label_order[i]);
+	for (size_t i = 0; i < plan->n_factors; i++) { // in the plan's order
+		if (label_used(b, plan->factors[i].name)) {
+			label_column(b, labels, places, plan->factors[i].name);
 		}
 	}
 	for (size_t i = 0; i < b->catalogue->n; i++) {
@@ -766,13 +763,77 @@ static json_t *unreadable_json(const struct catalogue *catalogue)
 	return json;
 }
 
-static json_t *baseline_json(const struct page_sweep *sweep)
+// --- the whole
+
+// The name of the directory, without ".sweep" or ".advice"; for several, their number.
+static char *name_of(char *const *paths, size_t n_paths)
+{
+	struct text name = {0};
+	if (n_paths > 1) {
+		text_format(&name, "%zu folders", n_paths);
+		return text_steal(&name);
+	}
+	_cleanup_free_ char *real = realpath(paths[0], NULL);
+	const char *whole = real ? real : paths[0], *slash = strrchr(whole, '/');
+	const char *last = slash && slash[1] ? slash + 1 : whole;
+	size_t length = strlen(last);
+	static const char *const endings[] = {".sweep", ".advice"};
+	for (size_t i = 0; i < ARRAY_LENGTH(endings); i++) {
+		size_t n = strlen(endings[i]);
+		bool ends = length > n && strcmp(last + length - n, endings[i]) == 0;
+		length -= ends ? n : 0;
+	}
+	text_append(&name, last, length);
+	return text_steal(&name);
+}
+
+// What `strain advise` printed of the answer in a directory. NULL: there is none, or it cannot be
+// read, which is a notice of the catalogue.
+static char *read_advice(const char *directory)
+{
+	struct kept_advice answer;
+	struct text page = {0};
+	if (kept_advice_read(directory, &answer, NULL) < 0) {
+		return NULL;
+	}
+	for (size_t i = 0; i < answer.n_page; i++) {
+		text_format(&page, "%s\n", answer.page[i]);
+	}
+	bool kept = answer.n_page > 0;
+	kept_advice_done(&answer);
+	return kept ? text_steal(&page) : NULL;
+}
+
+// Facts about a folder that its runs do not have. All text is escaped.
+struct folder_facts {
+	char *name; // of the page
+	char *advice; // what `strain advise` printed of its answer; NULL: none
+	struct plan_facts plan;
+};
+
+static void folder_facts_read(const struct page_sweep *sweep, struct folder_facts *ret)
+{
+	*ret = (struct folder_facts){.name = name_of(sweep->paths, sweep->n_paths)};
+	if (sweep->n_paths == 1) {
+		ret->advice = read_advice(sweep->paths[0]);
+		plan_facts_read(sweep->paths[0], &ret->plan);
+	}
+}
+
+static void folder_facts_done(struct folder_facts *facts)
+{
+	free(facts->name);
+	free(facts->advice);
+	plan_facts_done(&facts->plan);
+}
+
+static json_t *baseline_json(const struct plan_pairs *baseline)
 {
 	json_t *json = json_array();
-	for (size_t i = 0; i < sweep->n_baseline; i++) {
+	for (size_t i = 0; i < baseline->n; i++) {
 		json_t *pair = json_array();
-		json_array_append_new(pair, page_run_string(sweep->baseline[i].name));
-		json_array_append_new(pair, page_run_string(sweep->baseline[i].value));
+		json_array_append_new(pair, page_run_string(baseline->items[i].name));
+		json_array_append_new(pair, page_run_string(baseline->items[i].value));
 		json_array_append_new(json, pair);
 	}
 	return json;
@@ -794,22 +855,25 @@ static int build(struct builder *b, const struct page_sweep *sweep)
 {
 	json_t *json = b->json, *line_kinds = json_array();
 	struct page_sweep_room room = room_for(b, line_kinds);
+	__attribute__((cleanup(folder_facts_done))) struct folder_facts facts;
+	folder_facts_read(sweep, &facts);
+	const struct plan *plan = &facts.plan.plan;
 	json_object_set_new(json, "version", json_integer(1));
 	json_object_set_new(json, "generator", json_string("strain " STRAIN_VERSION));
-	json_object_set_new(json, "name", page_run_string(sweep->name));
-	json_object_set_new(json, "command", page_run_string(sweep->command));
-	json_object_set_new(json, "plan", lines_of_user(sweep->plan));
-	json_object_set_new(json, "advice", lines_of_user(sweep->advice));
-	json_object_set_new(json, "baseline", baseline_json(sweep));
+	json_object_set_new(json, "name", page_run_string(facts.name ? facts.name : ""));
+	json_object_set_new(json, "command", page_run_string(facts.plan.command));
+	json_object_set_new(json, "plan", lines_of_user(facts.plan.text));
+	json_object_set_new(json, "advice", lines_of_user(facts.advice));
+	json_object_set_new(json, "baseline", baseline_json(&plan->baseline));
 	// strain advise shortens epochs.
 	json_object_set_new(json, "measure",
-		sweep->advice ? json_string(measures[MEASURE_SAMPLES_PER_SECOND].name)
-			      : json_null());
-	json_object_set_new(json, "planned", json_integer((json_int_t)sweep->planned));
+		facts.advice ? json_string(measures[MEASURE_SAMPLES_PER_SECOND].name)
+			     : json_null());
+	json_object_set_new(json, "planned", json_integer((json_int_t)facts.plan.planned));
 	json_object_set_new(json, "machines", machines_json(b));
 	json_object_set_new(json, "unreadable", unreadable_json(b->catalogue));
 	json_object_set_new(json, "runs", runs_json(b));
-	json_object_set_new(json, "labels", labels_json(b, sweep));
+	json_object_set_new(json, "labels", labels_json(b, plan));
 	json_object_set_new(json, "labels_left_out", json_integer((json_int_t)b->labels_left_out));
 	json_object_set_new(json, "measures", measures_json(b));
 	json_t *details = details_json(b, sweep, &room);

@@ -13,19 +13,11 @@
 #include "base/error.h"
 
 struct catalogue;
-struct run_label;
 
-// Facts about a sweep that its runs do not have. All text is escaped.
 struct page_sweep {
-	const char *name; // of the page
-	const char *command; // of the plan, with placeholders; NULL: none
-	const char *plan; // text of the plan; NULL: none
-	const char *advice; // what `strain advise` printed of its answer; NULL: none
-	const struct run_label *baseline; // [n_baseline] labels of the plan's baseline
-	size_t n_baseline;
-	const char *const *label_order; // [n_label_order] names that come first, in this order
-	size_t n_label_order;
-	size_t planned; // trials of the plan; 0: not known
+	char *const
+		*paths; // [n_paths] of the catalogue; a plan or an answer is shown of one folder
+	size_t n_paths;
 	const char *output; // path of the page, for links to reports next to runs; NULL: none
 	// Called after each run; NULL: not called.
 	void (*progressed)(void *context, uint64_t done, uint64_t total);

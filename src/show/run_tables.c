@@ -1351,34 +1351,27 @@ static const struct column bar_columns[N_BAR_COLUMNS] = {
 	[BAR_FUNCTION] = {"function", "TOP FUNCTION", COLUMN_TEXT, 1},
 };
 
-static int add_bar(
-	struct table *t, const char *name, const struct code_group_samples *bar, uint64_t of)
+static int add_bar(struct table *t, const struct code_bar *bar)
 {
 	_cleanup_text_ struct text classes = {0};
-	if (bar->samples == 0) {
-		return 0;
-	}
 	int r = table_row(t);
-	code_time_append_classes(&classes, bar);
-	table_text(t, BAR_NAME, name);
-	table_number(t, BAR_SHARE, (double)bar->samples / (double)of);
-	table_number(t, BAR_SAMPLES, (double)bar->samples);
+	code_time_append_classes(&classes, bar->group);
+	table_text(t, BAR_NAME, bar->name);
+	table_number(t, BAR_SHARE, bar->share);
+	table_number(t, BAR_SAMPLES, (double)bar->group->samples);
 	table_text(t, BAR_CLASSES, classes.data);
-	table_text(t, BAR_FUNCTION, bar->n_tops > 0 ? bar->tops[0].name : NULL);
+	table_text(t, BAR_FUNCTION, bar->group->n_tops > 0 ? bar->group->tops[0].name : NULL);
 	return r;
 }
 
 int code_time_table_build(const struct code_time *time, struct table **ret)
 {
+	struct code_bar bars[2 * CODE_BARS_MAX];
+	size_t n = code_time_role_bars(time, bars);
+	n += code_time_phase_bars(time, bars + n);
 	int r = table_new(bar_columns, N_BAR_COLUMNS, ret);
-	for (size_t i = 0; i < N_CODE_ROLES && r == 0; i++) {
-		r = add_bar(
-			*ret, code_role_name((enum code_role)i), &time->roles[i], time->samples);
-	}
-	for (size_t i = 0; i < N_CODE_PHASES && r == 0; i++) {
-		size_t phase = code_time_phase_in_order(i);
-		r = add_bar(*ret, code_time_phase_name(phase), &time->phases[phase],
-			time->phase_samples);
+	for (size_t i = 0; i < n && r == 0; i++) {
+		r = add_bar(*ret, &bars[i]);
 	}
 	return r;
 }
@@ -1452,8 +1445,8 @@ static const struct column missing_columns[] = {
 
 int run_table_missing(const struct analysis *a, struct table **ret)
 {
-	struct part_missing parts[PARTS_MAX];
-	size_t n = notes_parts_missing(a->tables.reader, parts);
+	struct missing_marker parts[MISSING_MARKERS_MAX];
+	size_t n = tables_missing_markers(a->tables.reader, parts);
 	int r = table_new(missing_columns, ARRAY_LENGTH(missing_columns), ret);
 	for (size_t i = 0; i < n && r == 0; i++) {
 		r = table_row(*ret);

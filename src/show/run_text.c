@@ -5,7 +5,6 @@
 
 #include "show/run_text.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -595,8 +594,8 @@ static void print_recording(const struct page *p)
 static void print_missing(const struct page *p)
 {
 	const struct missing_list *missing = &p->a->tables.missing;
-	struct part_missing parts[PARTS_MAX];
-	size_t n_parts = notes_parts_missing(p->a->tables.reader, parts);
+	struct missing_marker parts[MISSING_MARKERS_MAX];
+	size_t n_parts = tables_missing_markers(p->a->tables.reader, parts);
 	size_t shown = 0, rest = 0;
 	for (; shown < n_parts; shown++) {
 		_cleanup_text_ struct text line = {0};

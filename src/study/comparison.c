@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/command.h"
 #include "base/text.h"
@@ -24,7 +23,7 @@
 #include "study/pivot.h"
 #include "study/run_table.h"
 
-// Compare choice ----------------------------------------------------------------------------------
+// Fields ------------------------------------------------------------------------------------------
 
 enum {
 	COLUMNS_MAX = 6, // most values of a label that becomes the columns by default
@@ -46,7 +45,7 @@ struct differences {
 	struct run_table table;
 };
 
-bool choice_label_is_automatic(const char *label)
+bool comparison_label_is_automatic(const char *label)
 {
 	static const char *const prefixes[] = {"SLURM_", "OMPI_", "PMI_"};
 	static const char *const names[] = {"sweep", "trial", "repeat", "LOCAL_RANK", "GROUP_RANK",
@@ -106,7 +105,7 @@ static int find_differences(struct differences *d, const struct pivot_request *r
 	while (run_table_next(&d->table, query) && d->n < LABELS_SEEN_MAX) {
 		const char *name = (const char *)sqlite3_column_text(query, 0);
 		const struct digest *run = request->runs[sqlite3_column_int64(query, 1)];
-		if (name && !choice_label_is_automatic(name)) {
+		if (name && !comparison_label_is_automatic(name)) {
 			d->items[d->n] = (struct difference){lasting_name(run, name),
 				(unsigned)d->n, (size_t)sqlite3_column_int64(query, 2),
 				sqlite3_column_int(query, 3)};
@@ -141,7 +140,7 @@ static bool is_zero_share(const struct pivot_request *request, enum measure_id m
 	return zero;
 }
 
-static void add_value(struct choice *c, enum measure_id measure)
+static void add_value(struct comparison_fields *c, enum measure_id measure)
 {
 	c->values[c->n_values++] = pivot_value_of(measure);
 }
@@ -170,7 +169,7 @@ static bool are_probes(const struct pivot_request *request)
 	return request->n_runs > 0;
 }
 
-static void choose_values(struct choice *c, const struct pivot_request *request)
+static void choose_values(struct comparison_fields *c, const struct pivot_request *request)
 {
 	static const enum measure_id others[] = {MEASURE_SAMPLES_PER_SECOND,
 		MEASURE_CPU_UTILIZATION, MEASURE_GPU_UTILIZATION, MEASURE_HOST_MEMORY_PEAK,
@@ -189,7 +188,7 @@ static void choose_values(struct choice *c, const struct pivot_request *request)
 }
 
 // For runs side by side: every known measure, except those that repeat another one.
-static void choose_all_values(struct choice *c, const struct pivot_request *request)
+static void choose_all_values(struct comparison_fields *c, const struct pivot_request *request)
 {
 	add_value(c, MEASURE_OUTCOME);
 	add_value(c, MEASURE_VERDICT);
@@ -213,7 +212,7 @@ static bool is_in(const char *const *labels, size_t n, const char *label)
 	return false;
 }
 
-static bool is_used(const struct choice *c, const char *label)
+static bool is_used(const struct comparison_fields *c, const char *label)
 {
 	return is_in(c->rows, c->n_rows, label) || is_in(c->columns, c->n_columns, label);
 }
@@ -237,10 +236,10 @@ static const struct difference *best_column(const struct differences *d)
 	return d->n > 1 ? best : NULL;
 }
 
-static void choose_rows(struct choice *c, const struct differences *d)
+static void choose_rows(struct comparison_fields *c, const struct differences *d)
 {
 	for (int numbers = 0; numbers < 2; numbers++) {
-		for (size_t i = 0; i < d->n && c->n_rows < CHOICE_LABELS_MAX; i++) {
+		for (size_t i = 0; i < d->n && c->n_rows < COMPARISON_LABELS_MAX; i++) {
 			const struct difference *item = &d->items[i];
 			if (item->is_number == numbers && !is_used(c, item->label)) {
 				c->rows[c->n_rows++] = item->label;
@@ -263,8 +262,8 @@ static const char *label_of_each(const struct pivot_request *request)
 	return RUN_TABLE_RUN;
 }
 
-static void choose_labels(
-	struct choice *c, const struct differences *d, const struct pivot_request *request)
+static void choose_labels(struct comparison_fields *c, const struct differences *d,
+	const struct pivot_request *request)
 {
 	bool sources = request->sources != NULL;
 	bool none_given = !c->rows_given && !c->columns_given;
@@ -297,7 +296,8 @@ static void append_value(struct text *sql, const struct differences *d, const ch
 }
 
 // Appends the clause that groups runs by the cells of the table.
-static void append_cells(struct text *sql, const struct differences *d, const struct choice *c)
+static void append_cells(
+	struct text *sql, const struct differences *d, const struct comparison_fields *c)
 {
 	text_append_string(sql, " GROUP BY NULL");
 	for (size_t i = 0; i < c->n_rows + c->n_columns; i++) {
@@ -307,7 +307,7 @@ static void append_cells(struct text *sql, const struct differences *d, const st
 }
 
 // The first label in which runs of one cell differ and which is not in the table; NULL: none.
-static const char *merged_label(const struct choice *c, struct differences *d)
+static const char *merged_label(const struct comparison_fields *c, struct differences *d)
 {
 	for (size_t i = 0; i < d->n; i++) {
 		_cleanup_text_ struct text sql = {0};
@@ -355,12 +355,12 @@ static bool is_determined_by(struct differences *d, const struct difference *ite
 // stays.
 static bool is_determined(struct differences *d, const struct difference *item)
 {
-	const struct difference *others[CHOICE_LABELS_MAX];
+	const struct difference *others[COMPARISON_LABELS_MAX];
 	size_t n = 0;
 	if (strcmp(item->label, RUN_TABLE_SOURCE) == 0) {
 		return false;
 	}
-	for (size_t i = 0; i < d->n && n < CHOICE_LABELS_MAX; i++) {
+	for (size_t i = 0; i < d->n && n < COMPARISON_LABELS_MAX; i++) {
 		const struct difference *other = &d->items[i];
 		bool simpler = other->n < item->n ||
 		               (other->n == item->n && item->is_number && !other->is_number);
@@ -375,12 +375,12 @@ static bool is_determined(struct differences *d, const struct difference *item)
 }
 
 // Leaves numbers out before words, which are easier to read.
-static void leave_out_determined(struct choice *c, struct differences *d)
+static void leave_out_determined(struct comparison_fields *c, struct differences *d)
 {
 	for (int words = 0; words < 2; words++) {
 		for (size_t i = d->n; i-- > 0;) {
 			if (d->items[i].is_number == !words &&
-				c->n_determined < CHOICE_LABELS_MAX &&
+				c->n_determined < COMPARISON_LABELS_MAX &&
 				!is_used(c, d->items[i].label) && is_determined(d, &d->items[i])) {
 				c->determined[c->n_determined++] = d->items[i].label;
 				memmove(&d->items[i], &d->items[i + 1],
@@ -392,7 +392,7 @@ static void leave_out_determined(struct choice *c, struct differences *d)
 
 // Whether a cell has runs of different commands that no label tells apart. The commands of a sweep
 // contain its labels and the number of the trial.
-static bool merges_jobs(const struct choice *c, struct differences *d)
+static bool merges_jobs(const struct comparison_fields *c, struct differences *d)
 {
 	_cleanup_text_ struct text sql = {0};
 	text_append_string(&sql, "SELECT 1 FROM wide");
@@ -408,26 +408,28 @@ static bool merges_jobs(const struct choice *c, struct differences *d)
 	return run_table_number(&d->table, &sql) != 0;
 }
 
-int choice_complete(struct choice *choice, const struct pivot_request *request)
+// Fills rows, columns and values that were not given. request->sources: NULL if all runs are from
+// one place. -ENOMEM.
+static int complete_fields(struct comparison_fields *fields, const struct pivot_request *request)
 {
 	struct differences *d = calloc(1, sizeof(*d));
 	int r = d ? find_differences(d, request) : -ENOMEM;
 	if (r == 0) {
-		if (!choice->rows_given && d->n > 2) {
-			leave_out_determined(choice, d);
+		if (!fields->rows_given && d->n > 2) {
+			leave_out_determined(fields, d);
 		}
-		choose_labels(choice, d, request);
-		if (!choice->side_by_side) {
-			choice->merged = merged_label(choice, d);
-			choice->merged_jobs = merges_jobs(choice, d);
+		choose_labels(fields, d, request);
+		if (!fields->side_by_side) {
+			fields->merged = merged_label(fields, d);
+			fields->merged_jobs = merges_jobs(fields, d);
 		}
 		r = d->table.failed ? -ENOMEM : 0;
 		struct pivot_request counted = *request;
-		counted.count_failed = choice->count_failed || choice->side_by_side;
-		if (!choice->values_given && choice->side_by_side) {
-			choose_all_values(choice, &counted);
-		} else if (!choice->values_given) {
-			choose_values(choice, &counted);
+		counted.count_failed = fields->count_failed || fields->side_by_side;
+		if (!fields->values_given && fields->side_by_side) {
+			choose_all_values(fields, &counted);
+		} else if (!fields->values_given) {
+			choose_values(fields, &counted);
 		}
 	}
 	if (d) {
@@ -462,9 +464,11 @@ static bool is_on_both_sides(const struct pivot_request *request, enum measure_i
 	return sides[false] && sides[true];
 }
 
-void choice_suit_baseline(struct choice *choice, const struct pivot_request *request)
+// Replaces the first value, a time, by one that the baseline has, too. Changes nothing if values
+// were given.
+static void suit_baseline(struct comparison_fields *fields, const struct pivot_request *request)
 {
-	if (choice->values_given || choice->side_by_side || request->n_baseline == 0) {
+	if (fields->values_given || fields->side_by_side || request->n_baseline == 0) {
 		return;
 	}
 	enum measure_id measure = MEASURE_DURATION;
@@ -472,7 +476,7 @@ void choice_suit_baseline(struct choice *choice, const struct pivot_request *req
 		measure = is_on_both_sides(request, times[i]) ? times[i] : measure;
 	}
 	if (is_on_both_sides(request, measure)) {
-		choice->values[0] = pivot_value_of(measure);
+		fields->values[0] = pivot_value_of(measure);
 	}
 }
 
@@ -483,7 +487,7 @@ void choice_suit_baseline(struct choice *choice, const struct pivot_request *req
 // Whether the runs differ in a label that a user gave them.
 static bool tells_apart(const struct digest *const *runs, size_t n, const char *label)
 {
-	if (choice_label_is_automatic(label)) {
+	if (comparison_label_is_automatic(label)) {
 		return false;
 	}
 	const char *first = digest_label(runs[0], label);
@@ -581,6 +585,17 @@ void comparison_append_line_name(
 // out.
 
 enum { RUNS_READ = 64, ARGUMENTS_MAX = 128 };
+
+enum { CONTEXT_VALUES_MAX = 48 };
+
+struct compare_context {
+	struct pivot_value values[CONTEXT_VALUES_MAX]; // words, in which runs differ
+	size_t n_values;
+	const char **words; // [CONTEXT_VALUES_MAX * n] the arrays of `values`
+	char **owned; // [n_owned] strings of `words`
+	size_t n_owned;
+	char *unlike; // why the runs are of different jobs; NULL: they are of one
+};
 
 // A parsed command. An option and its value are one argument.
 struct job {
@@ -818,7 +833,7 @@ static void add_labels(struct reading *r)
 		for (size_t k = 0; k < r->runs[i]->n_labels; k++) {
 			const char *label = r->runs[i]->labels[k].name;
 			const char **words = next_row(r);
-			if (!words || choice_label_is_automatic(label) ||
+			if (!words || comparison_label_is_automatic(label) ||
 				has_row(r->context, label)) {
 				continue;
 			}
@@ -937,7 +952,9 @@ static void tell_unlike(struct reading *r, const struct job *jobs, bool outcomes
 	}
 }
 
-int compare_context_read(
+// Reads the files of the first 64 runs; what cannot be read is missing. outcomes: runs with
+// different outcomes are of different jobs, too. 0, -ENOMEM.
+static int compare_context_read(
 	const struct digest *const *runs, size_t n, bool outcomes, struct compare_context *ret)
 {
 	struct reading r = {ret, runs, n, n < RUNS_READ ? n : RUNS_READ};
@@ -969,7 +986,7 @@ int compare_context_read(
 	return result;
 }
 
-void compare_context_done(struct compare_context *c)
+static void compare_context_done(struct compare_context *c)
 {
 	for (size_t i = 0; i < c->n_owned; i++) {
 		free(c->owned[i]);
@@ -988,6 +1005,11 @@ void compare_context_done(struct compare_context *c)
 #define OTHERS_SHARE 0.05 // the same, as a share of all CPUs
 #define FIRST_MORE \
 	0.1 // slower than the slowest of the others by this share, and by three times their spread
+
+struct compare_warnings {
+	char **lines; // [n] printable
+	size_t n;
+};
 
 static int add_line(struct compare_warnings *w, struct text *line)
 {
@@ -1185,18 +1207,218 @@ static int warn_of_load(struct compare_warnings *w, const struct pivot_request *
 	return r;
 }
 
-int compare_warnings_find(const struct pivot_request *request, struct compare_warnings *ret)
+// Runs with the same rows and columns of the request are repeats. 0, -ENOMEM.
+static int compare_warnings_find(const struct pivot_request *request, struct compare_warnings *ret)
 {
 	*ret = (struct compare_warnings){0};
 	int r = warn_of_repeats(ret, request);
 	return r < 0 ? r : warn_of_load(ret, request);
 }
 
-void compare_warnings_done(struct compare_warnings *w)
+// --- the comparison
+
+static const char *unknown_of(const struct comparison *c, const char *const *labels, size_t n)
 {
-	for (size_t i = 0; i < w->n; i++) {
-		free(w->lines[i]);
+	const struct pivot_request request = {
+		.runs = c->runs, .n_runs = c->n_runs, .sources = c->sources};
+	for (size_t i = 0; i < n; i++) {
+		bool known = false;
+		for (size_t k = 0; k < c->n_runs && !known; k++) {
+			known = pivot_label(&request, k, labels[i]) != NULL;
+		}
+		if (!known) {
+			return labels[i];
+		}
 	}
-	free(w->lines);
-	*w = (struct compare_warnings){0};
+	return NULL;
+}
+
+const char *comparison_unknown_label(const struct comparison *c, bool *ret_columns)
+{
+	const char *unknown = unknown_of(c, c->fields.rows, c->fields.n_rows);
+	*ret_columns = !unknown;
+	return unknown ? unknown : unknown_of(c, c->fields.columns, c->fields.n_columns);
+}
+
+static enum measure_kind kind_of_unit(const char *unit)
+{
+	return strcmp(unit, "s") == 0    ? MEASURE_KIND_SECONDS
+	       : strcmp(unit, "By") == 0 ? MEASURE_KIND_BYTES
+	       : strcmp(unit, "W") == 0  ? MEASURE_KIND_WATTS
+	       : strcmp(unit, "J") == 0  ? MEASURE_KIND_JOULES
+	                                 : MEASURE_KIND_NUMBER;
+}
+
+// Reads values that are not measures from the run files.
+static int read_metrics(struct comparison *c, struct error *e)
+{
+	int r = 0;
+	for (size_t i = 0; i < c->fields.n_values && r == 0; i++) {
+		struct pivot_value *value = &c->fields.values[i];
+		struct catalogue_metric *metric = &c->metrics[i];
+		if (value->measure < N_MEASURES) {
+			continue;
+		}
+		r = catalogue_metric_read(c->runs, c->n_runs, value->name, metric, e);
+		value->title = value->name;
+		value->unit = metric->unit;
+		value->kind = kind_of_unit(metric->unit);
+		value->numbers = metric->numbers;
+		value->reasons = metric->reasons;
+	}
+	return r < 0 ? error_prefix(e, "--value") : 0;
+}
+
+int comparison_choose(struct comparison *c, struct error *e)
+{
+	struct comparison_fields *fields = &c->fields;
+	if (read_metrics(c, e) < 0) {
+		return -e->code;
+	}
+	c->request = (struct pivot_request){.runs = c->runs,
+		.n_runs = c->n_runs,
+		.sources = c->several_sources ? c->sources : NULL,
+		.baseline = c->baseline,
+		.n_baseline = c->n_baseline};
+	fields->of_labels = c->figure;
+	int r = complete_fields(fields, &c->request);
+	bool by_source = fields->n_columns == 1 &&
+	                 strcmp(fields->columns[0], RUN_TABLE_SOURCE) == 0;
+	c->request.sources = c->sources;
+	c->request.rows = fields->rows;
+	c->request.n_rows = fields->n_rows;
+	c->request.columns = fields->columns;
+	c->request.n_columns = fields->n_columns;
+	c->request.values = fields->values;
+	c->request.n_values = fields->n_values;
+	c->request.apart = fields->side_by_side;
+	c->request.count_failed = fields->count_failed || fields->side_by_side;
+	c->request.first_is_baseline = !c->baseline_given &&
+	                               ((fields->side_by_side && c->n_runs > 1) || by_source);
+	c->request.keep_order = fields->side_by_side || by_source;
+	return r < 0 ? error_errno(e, -r, "cannot compare") : 0;
+}
+
+bool comparison_takes_plan(const struct comparison *c)
+{
+	return !c->baseline_given && !c->request.first_is_baseline && !c->figure;
+}
+
+static bool is_on_axis(const struct pivot_request *request, const char *label)
+{
+	for (size_t i = 0; i < request->n_rows + request->n_columns; i++) {
+		const char *one = i < request->n_rows ? request->rows[i]
+		                                      : request->columns[i - request->n_rows];
+		if (strcmp(one, label) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool all_have(const struct pivot_request *request, const struct pivot_match *match)
+{
+	for (size_t i = 0; i < request->n_runs; i++) {
+		if (run_table_compare(pivot_label(request, i, match->label), match->value) != 0) {
+			return false;
+		}
+	}
+	return true;
+}
+
+void comparison_take_plan(struct comparison *c, const struct pivot_match *matches, size_t n)
+{
+	struct pivot_request *request = &c->request;
+	request->baseline = c->planned;
+	request->n_baseline = 0;
+	for (size_t i = 0; i < n && request->n_baseline < COMPARISON_BASELINE_MAX; i++) {
+		if (is_on_axis(request, matches[i].label) || !all_have(request, &matches[i])) {
+			c->planned[request->n_baseline++] = matches[i];
+		}
+	}
+	request->baseline_from = "the plan's baseline";
+}
+
+// Adds the differences of runs or directories as first rows. Runs of different jobs are not ranked
+// unless a baseline is given.
+static int put_context(struct comparison *c)
+{
+	struct pivot_request *request = &c->request;
+	c->context = calloc(1, sizeof(*c->context));
+	int r = c->context ? compare_context_read(request->runs, request->n_runs,
+				     c->fields.side_by_side, c->context)
+	                   : -ENOMEM;
+	if (r < 0) {
+		return r;
+	}
+	if (c->context->unlike && request->first_is_baseline) {
+		request->unranked = c->context->unlike;
+		request->first_is_baseline = false;
+	}
+	size_t n = c->fields.values_given ? 0 : c->context->n_values;
+	c->values = calloc(n + request->n_values + 1, sizeof(*c->values));
+	if (!c->values) {
+		return -ENOMEM;
+	}
+	memcpy(c->values, c->context->values, n * sizeof(*c->values));
+	memcpy(c->values + n, request->values, request->n_values * sizeof(*c->values));
+	request->values = c->values;
+	request->n_values += n;
+	return 0;
+}
+
+static int put_beside(struct comparison *c)
+{
+	struct compare_warnings warnings = {0};
+	int r = c->request.keep_order && c->request.n_rows == 0 ? put_context(c) : 0;
+	r = r < 0 ? r : compare_warnings_find(&c->request, &warnings);
+	c->warnings = warnings.lines;
+	c->n_warnings = warnings.n;
+	c->request.warnings = (const char *const *)c->warnings;
+	c->request.n_warnings = c->n_warnings;
+	return r;
+}
+
+int comparison_build(struct comparison *c, struct error *e)
+{
+	struct pivot_request *request = &c->request;
+	if (!request->first_is_baseline && !c->figure) {
+		suit_baseline(&c->fields, request);
+	}
+	int r = c->figure ? 0 : put_beside(c);
+	if (r < 0) {
+		return error_errno(e, -r, "cannot compare");
+	}
+	r = pivot_build(request, &c->pivot, e);
+	if (r == -EINVAL && request->baseline_from) { // no run has the plan's
+		_cleanup_text_ struct text note = {0};
+		text_format(&note, "the plan's %s: no baseline is used", e->text);
+		c->note = text_steal(&note);
+		request->n_baseline = 0;
+		request->baseline_from = NULL;
+		*e = (struct error){0};
+		r = pivot_build(request, &c->pivot, e);
+	}
+	c->built = r == 0;
+	return r;
+}
+
+void comparison_done(struct comparison *c)
+{
+	if (c->built) {
+		pivot_done(&c->pivot);
+	}
+	if (c->context) {
+		compare_context_done(c->context);
+	}
+	free(c->context);
+	free(c->values);
+	free(c->note);
+	for (size_t i = 0; i < c->n_warnings; i++) {
+		free(c->warnings[i]);
+	}
+	free(c->warnings);
+	for (size_t i = 0; i < N_MEASURES; i++) {
+		catalogue_metric_done(&c->metrics[i]);
+	}
 }

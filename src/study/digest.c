@@ -360,3 +360,42 @@ int digest_store(const char *path, const struct analysis *a, enum outcome outcom
 	return amend_with(path, put, &stored, e) < 0 ? error_prefix(e, "cannot write the summary")
 	                                             : 0;
 }
+
+// --- when a run has ended
+
+static bool has_event(const struct analysis *a, const char *kind)
+{
+	for (size_t i = 0; i < a->tables.events.n; i++) {
+		if (strcmp(a->tables.events.items[i].kind, kind) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+// Events for the file, unless it has them. Readers that find none compute them.
+static size_t list_events(const struct analysis *a, struct text *warning, struct text *left_out,
+	struct digest_event ret[2])
+{
+	size_t n = 0;
+	growth_append_warning(warning, &a->growth);
+	for (size_t i = 0; a->implausible && i < a->implausible->n; i++) {
+		text_format(left_out, "%s%s", i ? "; " : "left out: ", a->implausible->items[i]);
+	}
+	if (warning->length > 0 && warning->data && !has_event(a, "memory_growth")) {
+		ret[n++] = (struct digest_event){"memory_growth", warning->data};
+	}
+	if (left_out->length > 0 && left_out->data && !has_event(a, "implausible")) {
+		ret[n++] = (struct digest_event){"implausible", left_out->data};
+	}
+	return n;
+}
+
+int digest_finish(const char *path, const struct analysis *a, struct error *e)
+{
+	_cleanup_text_ struct text warning = {0}, left_out = {0};
+	struct digest_event events[2];
+	size_t n = list_events(a, &warning, &left_out, events);
+	const struct outcome_told *outcome = &a->overview.outcome;
+	return digest_store(path, a, outcome->outcome, outcome->text, events, n, e);
+}

@@ -74,6 +74,10 @@ int digest_store(const char *path, const struct analysis *a, enum outcome outcom
 	const char *outcome_text, const struct digest_event *events, size_t n_events,
 	struct error *e);
 
+// The same for a run that has ended by itself: with its own outcome, and with events for the growth
+// of memory and for implausible readings unless it has them.
+int digest_finish(const char *path, const struct analysis *a, struct error *e);
+
 // Value of a label, NULL where the run has none of that name. `machine` is the host's name where no
 // label has that name.
 const char *digest_label(const struct digest *d, const char *name);

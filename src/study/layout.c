@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -24,7 +23,7 @@
 #include "study/pivot.h"
 #include "study/run_table.h"
 
-static int layout_narrow(const struct layout *l, struct layout_selection *s);
+static int layout_apply_filters(const struct layout *l, struct layout_selection *s);
 
 // Select ------------------------------------------------------------------------------------------
 
@@ -218,7 +217,7 @@ int layout_select(const struct layout *l, const struct digest *const *runs, size
 	if (layout_is_timeline(l)) {
 		ret->columns[ret->n_columns++] = "machine";
 	}
-	if (layout_narrow(l, ret) < 0) {
+	if (layout_apply_filters(l, ret) < 0) {
 		layout_selection_done(ret);
 		return error_errno(e, ENOMEM, "cannot choose runs");
 	}
@@ -432,7 +431,7 @@ static void each_label(struct run_table *t, const struct layout *l, struct layou
 	}
 	while (run_table_next(t, query)) {
 		const char *name = (const char *)sqlite3_column_text(query, 0);
-		if (name && !choice_label_is_automatic(name) && !is_shown(l, s, name) &&
+		if (name && !comparison_label_is_automatic(name) && !is_shown(l, s, name) &&
 			!stands_in(name, configuration, ARRAY_LENGTH(configuration))) {
 			each(t, l, name, s);
 		}
@@ -455,7 +454,7 @@ static void take_places(struct run_table *t, struct layout_selection *s)
 // runs of a cell differ in a label that the layout does not show, those with the most frequent
 // value stay, and a note says so. Cells that the layout combines (the best, a ratio) count as one
 // cell. A note names labels that vary along a line of a figure. -ENOMEM.
-static int layout_narrow(const struct layout *l, struct layout_selection *s)
+static int layout_apply_filters(const struct layout *l, struct layout_selection *s)
 {
 	struct run_table t;
 	if (run_table_make(s->runs, NULL, s->n, &t) < 0) {

@@ -105,7 +105,7 @@ bool layout_is_of_advice(const struct layout *l);
 
 // Layout select -----------------------------------------------------------------------------------
 //
-// The runs that a layout shows, and notes on the choice.
+// The runs that a layout shows, and notes on the selection.
 
 struct layout_selection {
 	const struct digest **runs; // [n], the newest first

@@ -17,6 +17,7 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,21 +30,12 @@
 #include "base/text.h"
 #include "base/trust.h"
 #include "base/whole_file.h"
+#include "base/words.h"
 #include "runfile/amend.h"
 #include "runfile/reader.h"
 #include "runfile/still_running.h"
 #include "sweep/plan_kept.h"
 #include "sweep/template.h"
-
-// Checks that the commands of the trials exist.
-
-struct sweep;
-
-// A changed plan numbers its trials anew. Runs are renamed to the trials that match their labels.
-
-struct plan;
-
-struct sweep;
 
 static bool sweep_has(const struct sweep *sweep, const char *name);
 static DIR *sweep_list(const struct sweep *sweep);
@@ -1222,4 +1214,27 @@ static int commands_check(const struct sweep *sweep, struct error *e)
 			       "cannot run '%.200s': %s (the command of %zu of %zu trials)", wrong,
 			       why ? why : "unknown error", n, n_to_run)
 	             : 0;
+}
+
+// A run of `true` takes 40 kB, a trial refused by a limit 14 kB.
+#define SMALLEST_RUN_BYTES 16384
+
+int sweep_check_space(const struct sweep *sweep, struct error *e)
+{
+	struct statvfs disk;
+	double needed = (double)(sweep->trials.n - sweep->n_done) * SMALLEST_RUN_BYTES;
+	if (statvfs(sweep->directory, &disk) < 0 || disk.f_blocks == 0) {
+		return 0;
+	}
+	double there = (double)disk.f_bfree * (double)disk.f_frsize;
+	if (needed <= there) {
+		return 0;
+	}
+	_cleanup_text_ struct text needs = {0}, has = {0};
+	words_append_bytes(&needs, needed);
+	words_append_bytes(&has, there);
+	return error_set(e, ENOSPC,
+		"%s: not enough space for %zu more trials: they need at least %s, available: %s",
+		sweep->directory, sweep->trials.n - sweep->n_done, needs.data ? needs.data : "",
+		has.data ? has.data : "");
 }

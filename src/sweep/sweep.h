@@ -67,3 +67,6 @@ int sweep_create_file(const struct sweep *sweep, const char *name);
 int sweep_open_file(const struct sweep *sweep, const char *name);
 // Removes what an unfinished trial left: its run file with SQLite's files, and its log.
 void sweep_remove_trial(const struct sweep *sweep, struct trial_place trial);
+// -ENOSPC: the disk would be full before the last trial, even with the smallest runs. A less
+// certain lack of space is no error, since space may become free.
+int sweep_check_space(const struct sweep *sweep, struct error *e);

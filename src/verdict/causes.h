@@ -24,8 +24,6 @@
 #include "verdict/cause_kinds.h"
 #include "verdict/types.h"
 
-// Share of iterations in training; the rest is validation and checkpoints.
-double causes_iterations_share(const struct facts *f);
 // Uses only the facts.
 void causes_find(const struct facts *f, struct causes *ret);
 // The confidence that the first cause limits the run.

@@ -54,7 +54,7 @@ left_behind() {
 			print "\t{\"" source "\", \"" $2 "\", "}' >groups
 	[ "$(wc -l <groups)" -gt 30 ]
 	while IFS= read -r group; do
-		grep -F "$group" "$SOURCE_ROOT/src/cmd/doctor.c"
+		grep -F "$group" "$SOURCE_ROOT/src/record/readiness.c"
 	done <groups
 }
 

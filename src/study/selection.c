@@ -3,22 +3,17 @@
 //
 // Selects runs by their labels and measures.
 
-#include "cmd/selection.h"
+#include "study/selection.h"
 
-#include <argp.h>
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/suggest.h"
 #include "base/text.h"
-#include "cmd/command.h"
-#include "cmd/progress.h"
-#include "cmd/reading.h"
-#include "study/pivot.h"
+#include "study/run_table.h"
 
 // Longer ones first.
 static const struct {
@@ -55,9 +50,9 @@ static void underscore(struct text *t)
 	}
 }
 
-// Ends the program if the value cannot be compared with the measure: the result would be empty and
-// look valid.
-static void check_condition(const struct condition *c, const struct argp_state *state)
+// A value that cannot be compared with the measure is an error: the result would be empty and look
+// valid.
+static int check_condition(const struct condition *c, struct error *e)
 {
 	enum measure_id measure = measure_by_name(c->name);
 	char *end;
@@ -67,33 +62,34 @@ static void check_condition(const struct condition *c, const struct argp_state *
 		text_append_string(&word, c->value);
 		underscore(&word);
 		if (word.data && !outcome_parse(word.data, &outcome)) {
-			reading_option_error(state,
-				"--where: outcome: expected success, stopped, out_of_memory, "
-				"time_limit, crash, interrupted, skipped or refused, found "
-				"'%s'",
+			return error_set(e, EINVAL,
+				"outcome: expected success, stopped, out_of_memory, time_limit, "
+				"crash, interrupted, skipped or refused, found '%s'",
 				c->value);
 		}
 	} else if (measure < N_MEASURES && measure != MEASURE_VERDICT) {
 		double bound = strtod(c->value, &end);
 		if (end == c->value || *end || !isfinite(bound)) {
-			reading_option_error(state,
-				"--where: %s: expected a number (in seconds, bytes or as a ratio), "
-				"found '%s'",
+			return error_set(e, EINVAL,
+				"%s: expected a number (in seconds, bytes or as a ratio), found "
+				"'%s'",
 				c->name, c->value);
 		}
 	}
+	return 0;
 }
 
-void selection_add(struct selection *s, const char *argument, const struct argp_state *state)
+int selection_add(struct selection *s, const char *argument, struct error *e)
 {
 	if (s->n_where == WHERE_MAX) {
-		reading_option_error(state, "--where: expected at most %d conditions", WHERE_MAX);
+		return error_set(e, EINVAL, "expected at most %d conditions", WHERE_MAX);
 	}
-	if (!parse_condition(argument, &s->where[s->n_where])) {
-		reading_option_error(state, "--where: expected LABEL=VALUE, found '%s'", argument);
+	struct condition *c = &s->where[s->n_where];
+	if (!parse_condition(argument, c)) {
+		return error_set(e, EINVAL, "expected LABEL=VALUE, found '%s'", argument);
 	}
-	check_condition(&s->where[s->n_where], state);
 	s->n_where++;
+	return check_condition(c, e);
 }
 
 void selection_done(struct selection *s)
@@ -169,70 +165,41 @@ bool selection_needs_all(const struct selection *s)
 	return false;
 }
 
-static void say_line(const char *line)
+// --- the selected runs
+
+// By the path that found them, then the oldest first; the catalogue has the newest first.
+static int compare_found(const void *left, const void *right)
 {
-	command_note("%s", line);
+	const struct digest *a = *(const struct digest *const *)left;
+	const struct digest *b = *(const struct digest *const *)right;
+	int order = (a->found_by > b->found_by) - (a->found_by < b->found_by);
+	return order ? order : (a < b) - (a > b);
 }
 
-// The text after the path in "PATH: TEXT".
-static const char *said_of(const char *line)
+int selected_find(const struct selection *s, const struct catalogue *c, char *const *paths,
+	struct selected *ret)
 {
-	const char *colon = strstr(line, ": ");
-	return colon ? colon + 2 : line;
-}
-
-static bool was_said(char *const *lines, size_t i)
-{
-	for (size_t k = 0; k < i; k++) {
-		if (strcmp(said_of(lines[k]), said_of(lines[i])) == 0) {
-			return true;
+	*ret = (struct selected){.runs = calloc(c->n + 1, sizeof(void *)),
+		.sources = calloc(c->n + 1, sizeof(void *))};
+	if (!ret->runs || !ret->sources) {
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < c->n; i++) {
+		if (selection_has(s, &c->runs[i])) {
+			ret->runs[ret->n++] = &c->runs[i];
 		}
 	}
-	return false;
+	qsort(ret->runs, ret->n, sizeof(void *), compare_found);
+	for (size_t i = 0; i < ret->n; i++) {
+		ret->sources[i] = paths[ret->runs[i]->found_by];
+	}
+	return 0;
 }
 
-// Prints lines "PATH: TEXT"; equal texts once: "3 runs: TEXT (a.strain, b.strain, ...)".
-static void say_grouped(char *const *lines, size_t n)
+void selected_done(struct selected *selected)
 {
-	enum { NAMED = 3 };
-	for (size_t i = 0; i < n; i++) {
-		_cleanup_text_ struct text names = {0}, line = {0};
-		size_t same = 0;
-		if (was_said(lines, i)) {
-			continue;
-		}
-		for (size_t k = i; k < n; k++) {
-			const char *what = said_of(lines[k]);
-			if (strcmp(what, said_of(lines[i])) == 0 && same++ < NAMED) {
-				text_append_string(&names, same > 1 ? ", " : "");
-				text_append(&names, lines[k],
-					what > lines[k] ? (size_t)(what - lines[k]) - 2 : 0);
-			}
-		}
-		text_format(&line, "%zu runs: %s (%s%s)", same, said_of(lines[i]),
-			names.data ? names.data : "", same > NAMED ? ", ..." : "");
-		say_line(same > 1 && line.data ? line.data : lines[i]);
-	}
-}
-
-int selection_read(
-	char *const *paths, size_t n, const struct catalogue_options *wanted, struct catalogue *ret)
-{
-	struct error e = {0};
-	struct progress_of_runs progress;
-	struct catalogue_options options = *wanted;
-	options.progressed = progress_of_runs;
-	options.context = &progress;
-	progress_of_runs_start(&progress);
-	int r = catalogue_read_with(paths, n, &options, ret, &e);
-	progress_of_runs_end(&progress);
-	if (r < 0) {
-		say_line(e.text);
-		return STATUS_FAILURE;
-	}
-	say_grouped(ret->unreadable, ret->n_unreadable);
-	say_grouped(ret->notices, ret->n_notices);
-	return STATUS_OK;
+	free(selected->runs);
+	free(selected->sources);
 }
 
 // --- names
@@ -286,8 +253,8 @@ static size_t list_names(struct names *names, const struct catalogue *c, bool me
 	return labels;
 }
 
-void selection_say_unknown(
-	const struct catalogue *c, const char *option, const char *name, bool measures_too)
+void selection_append_unknown(struct text *line, const struct catalogue *c, const char *option,
+	const char *name, bool measures_too)
 {
 	struct names names = {0};
 	size_t labels = list_names(&names, c, measures_too);
@@ -296,35 +263,31 @@ void selection_say_unknown(
 		suggest_consider(&suggestion, name, names.items[i]);
 	}
 	const char *nearest = suggestion.word;
-	struct text line = {0};
-	text_format(&line, "%s: no run has a label '%s'%s", option, name,
+	text_format(line, "%s: no run has a label '%s'%s", option, name,
 		measures_too ? ", and no measure has that name" : "");
 	if (nearest) {
-		text_format(&line, "; did you mean '%s'?", nearest);
-	}
-	text_append_string(&line, labels ? nearest ? " The labels are: " : "; the labels are: " : "");
-	for (size_t i = 0; i < labels; i++) {
-		text_format(&line, "%s%s", i ? ", " : "", names.items[i]);
+		text_format(line, "; did you mean '%s'?", nearest);
 	}
 	text_append_string(
-		&line, measures_too ? "; 'strain compare --value help' lists measures" : "");
-	say_line(line.data ? line.data : "");
-	text_done(&line);
+		line, labels ? nearest ? " The labels are: " : "; the labels are: " : "");
+	for (size_t i = 0; i < labels; i++) {
+		text_format(line, "%s%s", i ? ", " : "", names.items[i]);
+	}
+	text_append_string(
+		line, measures_too ? "; 'strain compare --value help' lists measures" : "");
 	free(names.items);
 }
 
-bool selection_is_known(const struct selection *s, const struct catalogue *c)
+const char *selection_unknown_name(const struct selection *s, const struct catalogue *c)
 {
 	struct names names = {0};
+	const char *unknown = NULL;
 	list_names(&names, c, true);
-	bool known = true;
-	for (size_t i = 0; i < s->n_where && known && c->n > 0; i++) {
+	for (size_t i = 0; i < s->n_where && !unknown && c->n > 0; i++) {
 		const char *name = s->where[i].name;
-		known = strcmp(name, "machine") == 0 || names_have(&names, name);
-		if (!known) {
-			selection_say_unknown(c, "--where", name, true);
-		}
+		bool known = strcmp(name, "machine") == 0 || names_have(&names, name);
+		unknown = known ? NULL : name;
 	}
 	free(names.items);
-	return known;
+	return unknown;
 }

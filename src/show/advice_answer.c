@@ -3,7 +3,7 @@
 //
 // Writes the answer of `strain advise`.
 
-#include "cmd/advise_answer.h"
+#include "show/advice_answer.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -591,7 +591,7 @@ static void print_basis(FILE *out, const struct advice *a, const char *folder)
 	}
 }
 
-void advise_answer_print(
+void advice_answer_print(
 	FILE *out, const struct advice *a, const struct advice_config *config, const char *folder)
 {
 	if (a->now->seen.headline) {
@@ -621,41 +621,42 @@ void advise_answer_print(
 
 // Requests ----------------------------------------------------------------------------------------
 
-static void print_sbatch(const struct advice_request *r)
+static void print_sbatch(FILE *out, const struct advice_request *r)
 {
 	char epoch[32];
-	puts("#!/bin/sh");
-	printf("#SBATCH --cpus-per-task=%.0f   # it uses %.2f CPUs\n", r->cpus, r->cpus_used);
-	printf("#SBATCH --mem=%.0fM   # peak %.0f MiB plus %.0f %%\n", ceil(r->bytes / 0x1p20),
-		ceil(r->peak_bytes / 0x1p20), REQUEST_MEMORY_MARGIN * 100);
+	fputs("#!/bin/sh\n", out);
+	fprintf(out, "#SBATCH --cpus-per-task=%.0f   # it uses %.2f CPUs\n", r->cpus, r->cpus_used);
+	fprintf(out, "#SBATCH --mem=%.0fM   # peak %.0f MiB plus %.0f %%\n",
+		ceil(r->bytes / 0x1p20), ceil(r->peak_bytes / 0x1p20), REQUEST_MEMORY_MARGIN * 100);
 	if (isfinite(r->seconds)) {
 		double minutes = ceil(r->seconds / 60);
-		printf("#SBATCH --time=%.0f   # minutes: %s per epoch, plus %.0f %%\n", minutes,
-			text_seconds(epoch, sizeof(epoch), r->epoch), REQUEST_TIME_MARGIN * 100);
+		fprintf(out, "#SBATCH --time=%.0f   # minutes: %s per epoch, plus %.0f %%\n",
+			minutes, text_seconds(epoch, sizeof(epoch), r->epoch),
+			REQUEST_TIME_MARGIN * 100);
 	} else if (isfinite(r->epoch)) {
-		printf("# --time: an epoch takes %s; set --epochs N for the total\n",
+		fprintf(out, "# --time: an epoch takes %s; set --epochs N for the total\n",
 			text_seconds(epoch, sizeof(epoch), r->epoch));
 	} else {
-		puts("# --time: the number of samples per epoch is not known");
+		fputs("# --time: the samples of an epoch are not known\n", out);
 	}
 }
 
 // What ran under the request; as a comment.
-static void print_requested(const struct advice *a)
+static void print_requested(FILE *out, const struct advice *a)
 {
 	if (a->requested_missing) {
-		printf("# a run under this request failed: %s\n", a->requested_missing);
+		fprintf(out, "# a run under this request failed: %s\n", a->requested_missing);
 	} else if (a->requested) {
-		fputs("# it ran under this request", stdout);
+		fputs("# it ran under this request", out);
 		if (isfinite(a->requested->seen.rate.value)) {
-			printf(": %.3g samples/s", a->requested->seen.rate.value);
+			fprintf(out, ": %.3g samples/s", a->requested->seen.rate.value);
 		}
-		putchar('\n');
+		fputc('\n', out);
 	}
 }
 
-void advise_answer_request(
-	const struct advice *a, const struct advice_config *config, enum advise_request request)
+void advice_answer_request(FILE *out, const struct advice *a, const struct advice_config *config,
+	enum advise_request request)
 {
 	_cleanup_text_ struct text line = {0};
 	const struct advice_request *r = &a->request;
@@ -664,25 +665,26 @@ void advise_answer_request(
 	const char *command = line.data ? line.data : "";
 	switch (request) {
 	case REQUEST_SBATCH:
-		print_sbatch(r);
-		print_requested(a);
-		printf("srun %s\n", command);
+		print_sbatch(out, r);
+		print_requested(out, a);
+		fprintf(out, "srun %s\n", command);
 		break;
 	case REQUEST_DOCKER:
-		print_requested(a);
-		printf("docker run --cpus=%.0f --memory=%.0fm --shm-size=%.0fm IMAGE %s\n", r->cpus,
-			mib,
+		print_requested(out, a);
+		fprintf(out, "docker run --cpus=%.0f --memory=%.0fm --shm-size=%.0fm IMAGE %s\n",
+			r->cpus, mib,
 			ceil(a->worker_shared * (double)a->batch_size *
 				fmax(0, (double)a->workers) * 2 / 0x1p20) +
 				64,
 			command);
 		break;
 	case REQUEST_KUBERNETES:
-		printf("resources:   # it uses %.2f CPUs and %.0f MiB\n  requests:\n    cpu: "
-		       "\"%.0f\"\n"
-		       "    memory: %.0fMi\n  limits:\n    memory: %.0fMi\n",
+		fprintf(out,
+			"resources:   # it uses %.2f CPUs and %.0f MiB\n  requests:\n    cpu: "
+			"\"%.0f\"\n"
+			"    memory: %.0fMi\n  limits:\n    memory: %.0fMi\n",
 			r->cpus_used, ceil(r->peak_bytes / 0x1p20), r->cpus, mib, mib);
-		print_requested(a);
+		print_requested(out, a);
 		break;
 	default:
 		break;
@@ -890,7 +892,7 @@ static json_t *thesis_json(const struct advice *a)
 	return json;
 }
 
-void advise_answer_print_thesis(FILE *out, const struct advice *a)
+void advice_answer_print_thesis(FILE *out, const struct advice *a)
 {
 	char seconds[32];
 	fputs("\nTripathi 2019  ", out);
@@ -906,7 +908,7 @@ void advise_answer_print_thesis(FILE *out, const struct advice *a)
 	fputc('\n', out);
 }
 
-json_t *advise_answer_page(
+json_t *advice_answer_page(
 	const struct advice *a, const struct advice_config *config, const char *folder, bool thesis)
 {
 	_cleanup_free_ char *text = NULL;
@@ -915,9 +917,9 @@ json_t *advise_answer_page(
 	if (!out) {
 		return NULL;
 	}
-	advise_answer_print(out, a, config, folder);
+	advice_answer_print(out, a, config, folder);
 	if (thesis) {
-		advise_answer_print_thesis(out, a);
+		advice_answer_print_thesis(out, a);
 	}
 	bool whole = fclose(out) == 0;
 	_cleanup_text_ struct text masked = {0};
@@ -930,7 +932,7 @@ json_t *advise_answer_page(
 	return lines;
 }
 
-json_t *advise_answer_json(const struct advice *a, const struct advice_config *config)
+json_t *advice_answer_json(const struct advice *a, const struct advice_config *config)
 {
 	json_t *json = json_object(), *runs = json_array(), *command = json_array();
 	struct table *table = cpus_table(a), *batches = batch_table(a), *curves = curves_table(a);

@@ -3,7 +3,7 @@
 //
 // Finds the path of a run from what the user typed.
 
-#include "cmd/run_name.h"
+#include "study/run_name.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"

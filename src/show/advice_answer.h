@@ -11,17 +11,17 @@
 #include "probe/advice.h"
 
 // Prints the answer. folder: where the probes are.
-void advise_answer_print(
+void advice_answer_print(
 	FILE *out, const struct advice *a, const struct advice_config *config, const char *folder);
 // Prints what the rules of Tripathi 2019 estimate from the same runs.
-void advise_answer_print_thesis(FILE *out, const struct advice *a);
+void advice_answer_print_thesis(FILE *out, const struct advice *a);
 // Both as an array of lines without secrets; a new reference; NULL: out of memory.
-json_t *advise_answer_page(const struct advice *a, const struct advice_config *config,
+json_t *advice_answer_page(const struct advice *a, const struct advice_config *config,
 	const char *folder, bool thesis);
 // Prints a request for what the advised configuration needs, in the words of a scheduler, and its
 // command.
 enum advise_request { REQUEST_NONE, REQUEST_SBATCH, REQUEST_DOCKER, REQUEST_KUBERNETES };
-void advise_answer_request(
-	const struct advice *a, const struct advice_config *config, enum advise_request request);
+void advice_answer_request(FILE *out, const struct advice *a, const struct advice_config *config,
+	enum advise_request request);
 // Returns a new reference; NULL: out of memory.
-json_t *advise_answer_json(const struct advice *a, const struct advice_config *config);
+json_t *advice_answer_json(const struct advice *a, const struct advice_config *config);
