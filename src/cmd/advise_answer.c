@@ -252,6 +252,9 @@ static void print_largest(FILE *out, const struct advice *a)
 static void print_workers(FILE *out, const struct advice *a)
 {
 	char own[32], shared[32];
+	if (a->workers_missing) {
+		fprintf(out, "workers        unchanged: %s\n", a->workers_missing);
+	}
 	if (!isfinite(a->worker_bytes)) {
 		return;
 	}
@@ -470,7 +473,7 @@ static void print_kept(FILE *out, const struct advice *a)
 		char now[32], limit[32];
 		fprintf(out,
 			"advice         the present configuration does not fit: it holds %s of "
-		        "%s\n",
+			"%s\n",
 			text_bytes(now, sizeof(now), a->now_bytes),
 			text_bytes(limit, sizeof(limit), a->limit_bytes));
 		return;
@@ -557,7 +560,7 @@ static void print_request(FILE *out, const struct advice *a)
 static void print_basis(FILE *out, const struct advice *a, const char *folder)
 {
 	char seconds[32];
-	fprintf(out, "rests on       %zu probes in %s (%s)", a->n,
+	fprintf(out, "rests on       %zu probe%s in %s (%s)", a->n, a->n == 1 ? "" : "s",
 		text_seconds(seconds, sizeof(seconds), a->seconds), folder);
 	const struct observation *now = &a->now->seen;
 	const char *missing[4];
@@ -818,6 +821,7 @@ static json_t *advised_json(const struct advice *a)
 	json_object_set_new(json, "refuted", json_boolean(a->refuted));
 	json_object_set_new(json, "did_not_fit", json_boolean(a->did_not_fit));
 	json_object_set_new(json, "missing", json_from_text(a->advised_missing));
+	json_object_set_new(json, "workers_missing", json_from_text(a->workers_missing));
 	return json;
 }
 

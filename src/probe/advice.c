@@ -551,8 +551,9 @@ static bool has_few_batches(const struct advice_probe *p)
 // A job that followed its batch size before may catch the failure, and go on with a smaller one.
 static bool gave_way(const struct advice_probe *p)
 {
-	return (p->step == ADVICE_VERIFY || p->step == ADVICE_ADVISED) && p->seen.batch_size > 0 &&
-	       p->seen.batch_size < p->batch_size && !has_few_batches(p);
+	bool unset = p->seen.loader_set_missing && !p->seen.loader_set; // no hook set it
+	return !unset && (p->step == ADVICE_VERIFY || p->step == ADVICE_ADVISED) &&
+	       p->seen.batch_size > 0 && p->seen.batch_size < p->batch_size && !has_few_batches(p);
 }
 
 // Whether a probe failed for lack of memory. Under a limit of the GPU or of the address space, an
@@ -1028,6 +1029,22 @@ static bool fit_rate(struct work *w)
 	return a->has_rate;
 }
 
+// Whether a probe ran with the workers that it was given. If not, says why: they stay as they are.
+static bool follows_workers(struct advice *a, const struct advice_probe *p)
+{
+	if (p->failed || p->workers < 0 || p->seen.workers < 0 || p->seen.workers == p->workers) {
+		return true;
+	}
+	if (!a->workers_missing) {
+		a->workers_missing = p->seen.loader_set_missing
+		                             ? format("%s", p->seen.loader_set_missing)
+		                             : format("asked for %" PRId64
+						      ", its loader has %" PRId64,
+						       p->workers, p->seen.workers);
+	}
+	return false;
+}
+
 // With a worker, to see what they cost and gain, if the job has none and waits.
 static int probe_workers(struct work *w, struct error *e)
 {
@@ -1049,6 +1066,9 @@ static int probe_workers(struct work *w, struct error *e)
 		.seconds = RATE_SECONDS};
 	say_probe(w, 2, "one worker prepares the batches");
 	int r = make(w, &wish, &p, &why);
+	if (r == 0) {
+		(void)follows_workers(a, p);
+	}
 	return r == -ENOMEM ? error_set(e, ENOMEM, "out of memory") : 0;
 }
 
@@ -1121,6 +1141,9 @@ static bool can_set(const struct work *w, bool workers)
 	const struct observation *now = &w->a->now->seen;
 	double unused;
 	bool batch = (now->loader_at || now->fit_at) && now->loader_batch_size > 0;
+	if (workers && w->a->workers_missing) {
+		return false;
+	}
 	return placeholders_has(w->config->command,
 		       workers ? PLACEHOLDER_WORKERS : PLACEHOLDER_BATCH_SIZE, &unused) ||
 	       (workers ? now->loader_at && now->workers >= 0 : batch);
@@ -1395,6 +1418,9 @@ static bool learn(struct work *w, const struct advice_choice *c, const struct ad
 			c->batch_size, c->workers, p->reason ? p->reason : "");
 		*most = c->batch_size > batch_of(a->now) ? c->batch_size / 2 : 0;
 		return *most > 0;
+	}
+	if (!follows_workers(a, p)) {
+		return fit_rate(w); // without other numbers of workers
 	}
 	bool gained = gains(a, p);
 	if (gained && (!best->probe || p->seen.rate.value > best->probe->seen.rate.value)) {
@@ -1864,6 +1890,7 @@ void advice_done(struct advice *a)
 	free(a->largest_missing);
 	free(a->verified_missing);
 	free(a->advised_missing);
+	free(a->workers_missing);
 	free(a->requested_missing);
 	free(a->rate_missing);
 	free(a->failed_output);
