@@ -18,6 +18,7 @@
 #include "show/json.h"
 #include "show/table.h"
 
+#define BUSY 0.2 // share of the CPUs
 #define INDENT "               " // below the word that begins a paragraph
 
 static const char *const limit_words[N_ADVICE_LIMITS] = {
@@ -557,6 +558,25 @@ static void print_request(FILE *out, const struct advice *a)
 	fputc('\n', out);
 }
 
+// Other programs that took CPU time from the job.
+static void print_others(FILE *out, const struct advice *a)
+{
+	double least = INFINITY, most = 0;
+	for (size_t i = 0; i < a->n; i++) {
+		double others = a->probes[i].seen.others_cpus;
+		if (isfinite(others)) {
+			least = fmin(least, others);
+			most = fmax(most, others);
+		}
+	}
+	if (most >= BUSY * a->cpus) {
+		fprintf(out,
+			INDENT "other programs used %.1f to %.1f of %u CPU%s meanwhile: rates are "
+			       "less sure than they seem\n",
+			least, most, a->cpus, a->cpus == 1 ? "" : "s");
+	}
+}
+
 static void print_basis(FILE *out, const struct advice *a, const char *folder)
 {
 	char seconds[32];
@@ -584,6 +604,7 @@ static void print_basis(FILE *out, const struct advice *a, const char *folder)
 			       " batches; here each counts as one\n",
 			now->accumulated);
 	}
+	print_others(out, a);
 	if (a->interrupted) {
 		fputs(INDENT "interrupted: this is what was known by then\n", out);
 	} else if (a->out_of_time) {
@@ -853,6 +874,7 @@ static json_t *probe_json(const struct advice_probe *p)
 	json_object_set_new(json, "rate", number(o->rate.value));
 	json_object_set_new(json, "iteration_s", number(o->iteration.value));
 	json_object_set_new(json, "data_wait_s", number(o->wait));
+	json_object_set_new(json, "others_cpus", number(o->others_cpus));
 	json_object_set_new(json, "iterations", json_integer((json_int_t)o->iterations));
 	json_object_set_new(json, "epochs", json_integer((json_int_t)o->epochs));
 	json_object_set_new(json, "validated", json_boolean(o->validated));

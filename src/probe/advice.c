@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/installation.h"
 #include "base/parse.h"
+#include "base/secret.h"
 #include "base/text.h"
 #include "machine/machine.h"
 #include "probe/placeholders.h"
@@ -272,7 +273,45 @@ static void note_end(const struct probe *probe, const char *run)
 	}
 }
 
-static void take_end(struct work *w, const struct probe *probe, struct advice_probe *p)
+#define LINE_BYTES 200
+
+// The last line of a file, printable and without secrets; "": it has none.
+static void read_last_line(const char *path, struct text *ret)
+{
+	char end[4 * LINE_BYTES];
+	_cleanup_text_ struct text masked = {0};
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	off_t size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+	off_t from = size > (off_t)sizeof(end) ? size - (off_t)sizeof(end) : 0;
+	ssize_t n = fd < 0 ? 0 : pread(fd, end, sizeof(end), from);
+	secret_append_end(&masked, end, n > 0 ? (size_t)n : 0, from > 0);
+	size_t length = masked.data ? masked.length : 0;
+	while (length > 0 && strchr(" \t\r\n", masked.data[length - 1])) {
+		length--;
+	}
+	size_t start = length;
+	while (start > 0 && masked.data[start - 1] != '\n' && length - start < LINE_BYTES) {
+		start--;
+	}
+	text_append_printable(ret, masked.data ? masked.data + start : "", length - start);
+}
+
+// Why a job failed. All output of the first probe's is printed.
+static char *why_it_failed(int status, enum advice_step step, const char *output)
+{
+	_cleanup_text_ struct text line = {0};
+	if (step != ADVICE_NOW) {
+		read_last_line(output, &line);
+	}
+	const char *said = line.data ? line.data : "";
+	const char *colon = *said ? ": " : "";
+	return WIFSIGNALED(status) ? format("the job was killed by signal %d", WTERMSIG(status))
+	                           : format("the job failed with exit status %d%s%s",
+					     WEXITSTATUS(status), colon, said);
+}
+
+static void take_end(
+	struct work *w, const struct probe *probe, struct advice_probe *p, const char *output)
 {
 	p->seconds = probe->seconds;
 	p->virtual_bytes = w->virtual_bytes > 0 ? w->virtual_bytes : NAN;
@@ -280,11 +319,7 @@ static void take_end(struct work *w, const struct probe *probe, struct advice_pr
 	p->failed = probe->end == PROBE_JOB_FAILED;
 	if (p->failed) {
 		p->status = probe->status;
-		p->reason = WIFSIGNALED(probe->status)
-		                    ? format("the job was killed by signal %d",
-					      WTERMSIG(probe->status))
-		                    : format("the job failed with exit status %d",
-					      WEXITSTATUS(probe->status));
+		p->reason = why_it_failed(p->status, p->step, output);
 	}
 }
 
@@ -424,7 +459,7 @@ static int record(struct work *w, const struct wish *wish, struct advice_probe *
 		&probe, e);
 	call_done(&call);
 	if (r == 0) {
-		take_end(w, &probe, p);
+		take_end(w, &probe, p, output);
 		note_end(&probe, p->run);
 		r = observation_read(p->run, &p->seen, e);
 		if (r == 0) {
@@ -754,8 +789,13 @@ static int probe_line(struct work *w, int64_t batch, bool rated, struct error *e
 		return 0;
 	}
 	if (p->failed) {
-		set_largest_missing(w->a, format("the probe with batch size %" PRId64 " failed: %s",
-						  batch, p->reason ? p->reason : ""));
+		bool hooked = !w->a->placeholders;
+		set_largest_missing(w->a,
+			format("the probe with batch size %" PRId64 " failed: %s%s", batch,
+				p->reason ? p->reason : "",
+				hooked ? " (if the script also uses its batch size elsewhere, put "
+					 "{batch_size} into the command)"
+				       : ""));
 		return 0;
 	}
 	if (!follows(w, p)) {

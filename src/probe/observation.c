@@ -320,6 +320,9 @@ static void read_behaviour(const struct analysis *a, struct observation *o)
 	o->validated = a->phases.items[PHASE_VALIDATION].spans > 0;
 	o->saved = a->phases.items[PHASE_CHECKPOINT].spans > 0;
 	o->cpus = a->overview.cpus;
+	double others = a->overview.host_cpus_used - a->overview.cpus_used;
+	double elsewhere = fmax(0, a->overview.host_cpus - o->cpus);
+	o->others_cpus = isfinite(others) ? fmax(0, others - known_or(elsewhere, 0)) : NAN;
 	for (size_t i = 0; i < a->tables.events.n && !o->killed; i++) {
 		o->killed = strcmp(a->tables.events.items[i].kind, "oom_kill") == 0;
 	}
@@ -400,6 +403,7 @@ int observation_read(const char *path, struct observation *ret, struct error *e)
 		.prepare_cpu = NAN,
 		.startup = NAN,
 		.cpus_used = NAN,
+		.others_cpus = NAN,
 		.asked = NAN,
 		.stored = NAN,
 		.storage_rate = NAN};

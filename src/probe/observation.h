@@ -64,6 +64,7 @@ struct observation {
 	double epoch_samples; // of that epoch; else of the loader
 	double startup; // seconds before the first iteration
 	double cpus_used; // by the job while it iterates
+	double others_cpus; // that other programs used of those that the job could use
 
 	// Behaviour.
 	size_t epochs; // that have ended
