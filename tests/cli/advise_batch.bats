@@ -153,6 +153,35 @@ can_limit() {
 	line_names "$(field 'largest["missing"]')" 64 16
 }
 
+odd() { # KIND OPTION...
+	local kind=$1
+	shift
+	OMP_NUM_THREADS=1 "$STRAIN" advise --error 30% --json -o kept "$@" -- \
+		/usr/bin/python3 "$SOURCE_ROOT/tests/cli/advise_odd.py" "$kind" >answer.json
+}
+
+@test "batches without a loader: a probe does not wait for epochs that nothing shortens" {
+	has_torch
+	odd by-hand --limit 40s
+	[ "$(field 'largest["missing"] is not None, a["seconds"] < 35')" = "(True, True)" ]
+}
+
+@test "a model of one batch size: the reason is the job's" {
+	has_torch
+	odd of-size
+	[ "$(field '"RuntimeError: The size of tensor a (64)" in largest["missing"]')" = True ]
+	[ "$(field '"{batch_size}" in largest["missing"]')" = True ]
+}
+
+@test "an iterable dataset: workers stay as they are, the batch size follows" {
+	is_slow
+	has_torch
+	odd iterable --memory 2GB
+	[ "$(field '"iterable" in a["advised"]["workers_missing"], a["advised"]["workers"]')" = "(True, 0)" ]
+	[ "$(field 'a["advised"]["did_not_fit"], a["memory"]["worker"]')" = "(False, None)" ]
+	[ "$(field 'len({run["batch_size"] for run in runs}) > 1, {run["workers"] for run in runs}')" = "(True, {0})" ]
+}
+
 @test "a leak is told, and how long it lasts" {
 	is_slow
 	has_torch
