@@ -571,8 +571,8 @@ static void print_others(FILE *out, const struct advice *a)
 	}
 	if (most >= BUSY * a->cpus) {
 		fprintf(out,
-			INDENT "other programs used %.1f to %.1f of %u CPU%s meanwhile: rates are "
-			       "less sure than they seem\n",
+			INDENT "other programs used %.1f to %.1f of %u CPU%s meanwhile: rates and "
+			       "CPUs are less sure than they seem\n",
 			least, most, a->cpus, a->cpus == 1 ? "" : "s");
 	}
 }

@@ -664,7 +664,7 @@ static double most_samples(const struct advice *a)
 {
 	const struct observation *now = &a->now->seen;
 	double most = now->epoch_samples - (double)batch_of(a->now);
-	return most > 0 ? fmax(most, (double)batch_of(a->now)) : BATCH_MOST;
+	return isfinite(most) ? fmax(most, (double)batch_of(a->now)) : BATCH_MOST;
 }
 
 static int64_t second_batch(const struct work *w)
@@ -1327,8 +1327,8 @@ static void fill_tables(struct work *w)
 		}
 	}
 	int64_t batch = batch_of(a->now);
-	for (int64_t i = 0; i < 64 && batch <= BATCH_MOST && a->n_by_batch < ADVICE_BATCHES_MAX;
-		i++, batch *= 2) {
+	double most = fmax((double)batch, most_samples(a));
+	for (; (double)batch <= most && a->n_by_batch < ADVICE_BATCHES_MAX; batch *= 2) {
 		struct advice_choice c = choose_workers(w, batch);
 		if (c.batch_size < 0) {
 			break;
@@ -1713,7 +1713,9 @@ static int probe_now(struct work *w, struct error *e)
 		return error_set(e, ECHILD, "%s", p->reason ? p->reason : "the job failed");
 	}
 	if (p->seen.iterations == 0) {
-		return error_set(e, ENODATA, "no iterations: %s",
+		return error_set(e, ENODATA,
+			"no iterations: %s; hooks mark those that train a model with PyTorch, "
+			"Keras or JAX, and strain-mark(1) marks others",
 			p->seen.rate_missing ? p->seen.rate_missing : "the job marked none");
 	}
 	a->now = a->base = p;
