@@ -570,10 +570,13 @@ static void print_others(FILE *out, const struct advice *a)
 		}
 	}
 	if (most >= BUSY * a->cpus) {
+		fputs(INDENT "other programs used ", out);
+		if (most - least >= 0.1) {
+			fprintf(out, "%.1f to ", least);
+		}
 		fprintf(out,
-			INDENT "other programs used %.1f to %.1f of %u CPU%s meanwhile: rates and "
-			       "CPUs are less sure than they seem\n",
-			least, most, a->cpus, a->cpus == 1 ? "" : "s");
+			"%.1f of %u CPU%s meanwhile: rates and CPUs are less sure than they seem\n",
+			most, a->cpus, a->cpus == 1 ? "" : "s");
 	}
 }
 
@@ -603,6 +606,12 @@ static void print_basis(FILE *out, const struct advice *a, const char *folder)
 			INDENT "an iteration of the job accumulates %" PRId64
 			       " batches; here each counts as one\n",
 			now->accumulated);
+	}
+	if (now->ranks > 1) {
+		fprintf(out,
+			INDENT "%" PRIu64 " ranks: batch size, workers and samples/s are those of "
+			       "one, memory and CPUs those of all\n",
+			now->ranks);
 	}
 	print_others(out, a);
 	if (a->interrupted) {
@@ -875,6 +884,7 @@ static json_t *probe_json(const struct advice_probe *p)
 	json_object_set_new(json, "iteration_s", number(o->iteration.value));
 	json_object_set_new(json, "data_wait_s", number(o->wait));
 	json_object_set_new(json, "others_cpus", number(o->others_cpus));
+	json_object_set_new(json, "ranks", json_integer((json_int_t)o->ranks));
 	json_object_set_new(json, "iterations", json_integer((json_int_t)o->iterations));
 	json_object_set_new(json, "epochs", json_integer((json_int_t)o->epochs));
 	json_object_set_new(json, "validated", json_boolean(o->validated));

@@ -230,6 +230,7 @@ static void read_time(const struct analysis *a, struct observation *o)
 	double n = find_stretch(p, &stretch), seconds = stretch_seconds(&stretch);
 	int64_t trainer = analysis_trainer(a);
 	o->iterations = p->steady;
+	o->ranks = p->n_ranks > 1 ? p->n_ranks : 1;
 	o->startup = p->total > 0 ? p->startup_s : NAN;
 	o->rate = p->samples_per_s;
 	o->iteration = p->length_s;

@@ -30,6 +30,7 @@ struct observation {
 	int64_t prefetch; // batches that each worker prepares ahead
 	bool pinned; // the loader copies batches to pinned memory
 	double cpus; // that the job could use
+	uint64_t ranks; // processes that train; batch size, workers and rate are those of one
 	double threads; // that compute in the training process: CPU time over wall time of a step
 
 	// Peaks of memory.
