@@ -1698,8 +1698,14 @@ static int probe_now(struct work *w, struct error *e)
 	say_probe(w, 1, "the unmodified job");
 	int r = make(w, &wish, &p, e);
 	if (r == 0 && p->failed && p->seen.shortened && !a->interrupted) {
-		say(w, "the job failed with shortened epochs: once more with epochs of full "
-		       "length");
+		_cleanup_text_ struct text line = {0};
+		if (a->failed_output) {
+			read_last_line(a->failed_output, &line);
+		}
+		say(w,
+			"the job failed with shortened epochs: once more with epochs of full "
+			"length; its last line: %s",
+			line.data ? line.data : "");
 		w->shorten = false;
 		r = make(w, &wish, &p, e);
 	}
