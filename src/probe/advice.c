@@ -1200,7 +1200,8 @@ static size_t list_batches(const struct work *w, int64_t *ret, size_t most)
 	largest = fmin(largest, most_samples(a));
 	size_t n = 0;
 	ret[n++] = now;
-	bool changes = can_set(w, false) && (!a->largest_missing || a->memory.flat);
+	bool changes = can_set(w, false) && a->has_memory && // whether others fit is known
+	               (!a->largest_missing || a->memory.flat);
 	for (int64_t size = 1; changes && size <= BATCH_MOST && n + 2 < most; size *= 2) {
 		const int64_t sizes[] = {size, size + size / 2};
 		for (size_t i = 0; i < (size > 1 ? 2 : 1); i++) {

@@ -133,6 +133,19 @@ job_with() { # BATCH
 	nothing_runs
 }
 
+@test "Ctrl-C before memory is known: no other batch size is advised" {
+	"$STRAIN" advise --limit 20s --memory 300MB --json -o kept -- python3 "$JOB" --batch '{batch_size=8}' \
+		>printed 2>said &
+	local advising=$!
+	job_with 32
+	sleep 3
+	kill -INT "$advising"
+	wait $advising || true
+	cat said
+	[ "$(field 'largest["missing"] is not None, a["advised"]["batch_size"] in (8, None)' printed)" = "(True, True)" ]
+	nothing_runs
+}
+
 @test "processes that the job leaves behind are ended" {
 	cat >leaves.py <<-'EOF'
 		import os, subprocess, time
