@@ -442,15 +442,28 @@ static void append_command(
 	placeholders_free(command);
 }
 
-// "batch_size=64, num_workers=2, pin_memory=True", as in a script.
-static void append_loader(struct text *t, const struct advice *a)
+static bool has_placeholder(const struct advice_config *config, enum placeholder which)
 {
-	text_format(t, "batch_size=%" PRId64 ", num_workers=%" PRId64, a->batch_size, a->workers);
+	double unused;
+	return placeholders_has(config->command, which, &unused);
+}
+
+// "batch_size=64, num_workers=2, pin_memory=True", as in a script, without what the command sets.
+static void append_loader(
+	struct text *t, const struct advice *a, const struct advice_config *config)
+{
+	if (!has_placeholder(config, PLACEHOLDER_BATCH_SIZE)) {
+		text_format(t, "batch_size=%" PRId64, a->batch_size);
+	}
+	if (!has_placeholder(config, PLACEHOLDER_WORKERS)) {
+		text_format(t, "%snum_workers=%" PRId64, t->length > 0 ? ", " : "", a->workers);
+	}
 	for (size_t i = 0; i < a->settings.n; i++) {
 		const struct setting *s = &a->settings.items[i];
 		bool flag = s->kind == SETTING_PIN || s->kind == SETTING_PERSISTENT;
 		if (s->kind != SETTING_ENVIRONMENT) {
-			text_format(t, ", %s=%s", setting_kind_name(s->kind),
+			text_format(t, "%s%s=%s", t->length > 0 ? ", " : "",
+				setting_kind_name(s->kind),
 				!flag                        ? s->value
 				: strcmp(s->value, "1") == 0 ? "True"
 							     : "False");
@@ -458,13 +471,17 @@ static void append_loader(struct text *t, const struct advice *a)
 	}
 }
 
-static bool sets_loader(const struct advice *a)
+// Whether the script must change, because its command does not set all that is advised.
+static bool changes_script(const struct advice *a, const struct advice_config *config)
 {
-	bool of_loader = a->batch_size != present_batch(a) || a->workers != a->now->seen.workers;
+	bool changes = (a->batch_size != present_batch(a) &&
+			       !has_placeholder(config, PLACEHOLDER_BATCH_SIZE)) ||
+	               (a->workers != a->now->seen.workers &&
+			       !has_placeholder(config, PLACEHOLDER_WORKERS));
 	for (size_t i = 0; i < a->settings.n; i++) {
-		of_loader = of_loader || a->settings.items[i].kind != SETTING_ENVIRONMENT;
+		changes = changes || a->settings.items[i].kind != SETTING_ENVIRONMENT;
 	}
-	return of_loader;
+	return changes;
 }
 
 // Why the present configuration is kept.
@@ -491,19 +508,21 @@ static void print_kept(FILE *out, const struct advice *a)
 	}
 }
 
-// What to change in the script, which no option sets.
-static void print_change(FILE *out, const struct advice *a)
+// What to change in the script, which no option sets, after `head`. Nothing if the command sets it.
+static void print_change(
+	FILE *out, const char *head, const struct advice *a, const struct advice_config *config)
 {
 	_cleanup_text_ struct text loader = {0};
-	append_loader(&loader, a);
+	if (a->keep || !changes_script(a, config)) {
+		return;
+	}
+	append_loader(&loader, a, config);
 	if (a->now->seen.loader_at) {
-		fprintf(out, "change         %s: DataLoader(%s)\n", a->now->seen.loader_at,
+		fprintf(out, "%s%s: DataLoader(%s)\n", head, a->now->seen.loader_at,
 			loader.data ? loader.data : "");
 	} else if (a->now->seen.fit_at && a->batch_size != present_batch(a)) {
-		fprintf(out,
-			"change         %s: batch_size=%" PRId64
-			" of fit, or of the data set's batch()\n",
-			a->now->seen.fit_at, a->batch_size);
+		fprintf(out, "%s%s: batch_size=%" PRId64 " of fit, or of the data set's batch()\n",
+			head, a->now->seen.fit_at, a->batch_size);
 	}
 }
 
@@ -513,11 +532,9 @@ static void print_command(FILE *out, const struct advice *a, const struct advice
 	append_command(&line, a, config);
 	if (a->keep) {
 		print_kept(out, a);
-	} else if (a->placeholders || !sets_loader(a)) {
-		fprintf(out, "run            %s\n", line.data ? line.data : "");
 	} else {
-		print_change(out, a);
-		if (a->settings.n > 0) {
+		print_change(out, "change         ", a, config);
+		if (!changes_script(a, config) || a->placeholders || a->settings.n > 0) {
 			fprintf(out, "run            %s\n", line.data ? line.data : "");
 		}
 	}
@@ -696,10 +713,12 @@ void advise_answer_request(
 	case REQUEST_SBATCH:
 		print_sbatch(r);
 		print_requested(a);
+		print_change(stdout, "# change ", a, config);
 		printf("srun %s\n", command);
 		break;
 	case REQUEST_DOCKER:
 		print_requested(a);
+		print_change(stdout, "# change ", a, config);
 		printf("docker run --cpus=%.0f --memory=%.0fm --shm-size=%.0fm IMAGE %s\n", r->cpus,
 			mib,
 			ceil(a->worker_shared * (double)a->batch_size *
@@ -713,6 +732,7 @@ void advise_answer_request(
 		       "    memory: %.0fMi\n  limits:\n    memory: %.0fMi\n",
 			r->cpus_used, ceil(r->peak_bytes / 0x1p20), r->cpus, mib, mib);
 		print_requested(a);
+		print_change(stdout, "# change ", a, config);
 		break;
 	default:
 		break;

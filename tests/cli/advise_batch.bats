@@ -135,6 +135,21 @@ can_limit() {
 	nothing_runs
 }
 
+@test "what no placeholder sets is to be changed in the script" {
+	has_torch
+	export OMP_NUM_THREADS=1
+	run -0 --separate-stderr "$STRAIN" advise --sbatch --error 20% --limit 60s -o kept -- \
+		/usr/bin/python3 "$SOURCE_ROOT/tests/cli/advise_small.py" --epochs 2000 \
+		--batch-size 4 --learning-rate '{learning_rate=0.01}'
+	echo "$stderr" "$output"
+	[ "$(field 'a["advised"]["batch_size"] > 4' kept/advice.json)" = True ]
+	local loader
+	loader="DataLoader(batch_size=$(field 'a["advised"]["batch_size"]' kept/advice.json)"
+	[[ $output == *"# change "*"advise_small.py:"*"$loader"* ]]
+	[ "$(field '[w[0] for w in (l.split(" ") for l in a["page"]) if w[0] in ("change", "run")]' kept/advice.json)" = \
+		"['change', 'run']" ]
+}
+
 @test "the estimates of the thesis beside the answer" {
 	has_torch
 	export OMP_NUM_THREADS=1
