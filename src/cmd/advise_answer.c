@@ -86,15 +86,15 @@ static void put_rate(struct table *table, const struct advice *a)
 		text_format(&note, "%.2f times (%.2f to %.2f); predicted ", a->gain.value,
 			a->gain.low, a->gain.high);
 		append_number(&note, a->predicted.rate.value);
-	} else if (!a->keep) {
+	} else if (a->keep) {
+		append_number(&advised, a->now->seen.rate.value);
+	} else if (a->batch_size > 0) {
 		append_number(&advised, a->predicted.rate.value);
 		text_append_string(&note, "predicted, not tried (");
 		append_number(&note, a->predicted.rate.low);
 		text_append_string(&note, " to ");
 		append_number(&note, a->predicted.rate.high);
 		text_append_string(&note, ")");
-	} else {
-		append_number(&advised, a->now->seen.rate.value);
 	}
 	put_row(table, "samples/s", &now, &advised, &note);
 }
