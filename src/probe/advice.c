@@ -735,12 +735,18 @@ static void set_largest_missing(struct advice *a, char *reason)
 	a->largest = (struct estimate){NAN, NAN, NAN};
 }
 
+// The median of a run's samples per iteration is exact to a per cent.
+static bool has_batch(const struct advice_probe *p, int64_t batch)
+{
+	return 100 * llabs(batch_of(p) - batch) <= batch;
+}
+
 // Whether a probe ran with the batch size that it was given. If not, says why the answer is
 // missing.
 static bool follows(struct work *w, const struct advice_probe *p)
 {
 	struct advice *a = w->a;
-	if (p->failed || p->batch_size < 0 || batch_of(p) == p->batch_size || has_few_batches(p)) {
+	if (p->failed || p->batch_size < 0 || has_batch(p, p->batch_size) || has_few_batches(p)) {
 		return true;
 	}
 	set_largest_missing(
