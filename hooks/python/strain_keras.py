@@ -611,7 +611,10 @@ def _batch_size_of(dataset):
         name = type(dataset).__name__.strip("_")
         size = getattr(dataset, "_batch_size", None)
         if size is not None and name in BATCHING:
-            return int(size), repeated or bool(dataset._drop_remainder)
+            if not repeated:
+                return int(size), bool(dataset._drop_remainder)
+            whole = int(dataset._input_dataset.cardinality())  # negative: endless or not known
+            return min(int(size), whole) if whole > 0 else int(size), True
         repeated = repeated or name == "RepeatDataset"
         if name not in KEEPING:
             break

@@ -735,6 +735,20 @@ static void set_largest_missing(struct advice *a, char *reason)
 	a->largest = (struct estimate){NAN, NAN, NAN};
 }
 
+static void set_unverified(struct advice *a, const char *text, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void set_unverified(struct advice *a, const char *text, ...)
+{
+	va_list arguments;
+	free(a->verified_missing);
+	va_start(arguments, text);
+	if (vasprintf(&a->verified_missing, text, arguments) < 0) {
+		a->verified_missing = NULL;
+	}
+	va_end(arguments);
+}
+
 // The median of a run's samples per iteration is exact to a per cent.
 static bool has_batch(const struct advice_probe *p, int64_t batch)
 {
@@ -748,6 +762,11 @@ static bool follows(struct work *w, const struct advice_probe *p)
 	struct advice *a = w->a;
 	if (p->failed || p->batch_size < 0 || has_batch(p, p->batch_size) || has_few_batches(p)) {
 		return true;
+	}
+	if (a->verified_batch > 0) { // smaller ones were followed
+		set_unverified(a, "asked for %" PRId64 ", its iterations had %" PRId64 " samples",
+			p->batch_size, batch_of(p));
+		return false;
 	}
 	set_largest_missing(
 		a, p->seen.loader_set_missing
@@ -849,20 +868,6 @@ static int find_line(struct work *w, struct error *e)
 	}
 	fit_memory(w);
 	return 0;
-}
-
-static void set_unverified(struct advice *a, const char *text, ...)
-	__attribute__((format(printf, 2, 3)));
-
-static void set_unverified(struct advice *a, const char *text, ...)
-{
-	va_list arguments;
-	free(a->verified_missing);
-	va_start(arguments, text);
-	if (vasprintf(&a->verified_missing, text, arguments) < 0) {
-		a->verified_missing = NULL;
-	}
-	va_end(arguments);
 }
 
 // Runs the largest batch under the limit. Returns 1 if it fits, 0 if not, -ENODATA if that is not
@@ -1726,10 +1731,9 @@ static int probe_now(struct work *w, struct error *e)
 		return error_set(e, ECHILD, "%s", p->reason ? p->reason : "the job failed");
 	}
 	if (p->seen.iterations == 0) {
-		return error_set(e, ENODATA,
-			"no iterations: %s; hooks mark those that train a model with PyTorch, "
-			"Keras or JAX, and strain-mark(1) marks others",
-			p->seen.rate_missing ? p->seen.rate_missing : "the job marked none");
+		return error_set(e, ENODATA, "no iterations: %s%s",
+			p->seen.rate_missing ? p->seen.rate_missing : "the job marked none",
+			p->seen.hooked ? "; the hooks saw no model being trained" : "");
 	}
 	a->now = a->base = p;
 	if (p->seen.gpu > 0) {

@@ -270,6 +270,7 @@ static void read_keys(struct reader *reader, struct observation *o)
 	o->prefetch = bounded_key(reader, "loader_prefetch_factor", WORKERS_MOST);
 	o->loader_batch_size = bounded_key(reader, "loader_batch_size", BATCH_MOST);
 	o->pinned = bounded_key(reader, "loader_pin_memory", 1) == 1;
+	o->hooked = hooks != NULL;
 	o->shortened = hooks && strstr(hooks, "epochs shortened");
 	o->loader_at = copy_key(reader, "loader_at");
 	o->fit_at = copy_key(reader, "loader_fit_at");

@@ -71,6 +71,7 @@ struct observation {
 	size_t epochs; // that have ended
 	bool validated; // a validation phase was seen
 	bool saved; // a checkpoint was seen
+	bool hooked; // hooks of a framework were in the job
 	bool shortened; // its epochs were shortened
 	bool killed; // the kernel killed a process of the job for lack of memory; it may have gone
 	             // on
