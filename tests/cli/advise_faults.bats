@@ -134,7 +134,7 @@ job_with() { # BATCH
 }
 
 @test "Ctrl-C before memory is known: no other batch size is advised" {
-	"$STRAIN" advise --limit 20s --memory 300MB --json -o kept -- python3 "$JOB" --batch '{batch_size=8}' \
+	"$STRAIN" advise --limit 20s --error 0.1% --memory 300MB --json -o kept -- python3 "$JOB" --batch '{batch_size=8}' \
 		>printed 2>said &
 	local advising=$!
 	job_with 32
