@@ -31,7 +31,7 @@ SEARCHED = 16  # items of a batch, or chained data sets, examined
 # Data sets that form batches, and those that leave batches unchanged.
 BATCHING = ("BatchDataset", "PaddedBatchDataset", "ParallelBatchDataset")
 KEEPING = ("CacheDataset", "MapDataset", "OptionsDataset", "ParallelMapDataset", "PrefetchDataset",
-           "ShardDataset", "ShuffleDataset", "SkipDataset", "TakeDataset")  # fmt: skip
+           "RepeatDataset", "ShardDataset", "ShuffleDataset", "SkipDataset", "TakeDataset")  # fmt: skip
 SAME = -2  # as many as all others
 SPLIT = "(steps have no phases: each is one compiled call)"
 
@@ -601,12 +601,21 @@ def _sizes(adapter, per_call):
 
 
 def _batch_size_of(dataset):
-    """The size with which a data set's batches were formed, and whether all are full."""
+    """The size with which a data set's batches were formed, and whether all are full.
+
+    Of batches that are repeated, each pass may have a smaller one, anywhere in an epoch: it counts
+    as full, so that the samples of an epoch may be too many by less than a batch.
+    """
+    repeated = False
     for _ in range(SEARCHED):
         name = type(dataset).__name__.strip("_")
         size = getattr(dataset, "_batch_size", None)
         if size is not None and name in BATCHING:
-            return int(size), bool(dataset._drop_remainder)
+            if not repeated:
+                return int(size), bool(dataset._drop_remainder)
+            whole = int(dataset._input_dataset.cardinality())  # negative: endless or not known
+            return min(int(size), whole) if whole > 0 else int(size), True
+        repeated = repeated or name == "RepeatDataset"
         if name not in KEEPING:
             break
         dataset = getattr(dataset, "_input_dataset", None)

@@ -482,7 +482,9 @@ class Loop:
             self._need_iteration(now_ns)
         self.idle = False
         self._take_samples()
-        self._add_samples(samples)
+        run = self.training
+        if run is None or run.over:  # else those of a call before the loop, to look at the model
+            self._add_samples(samples)
         self._forward_until(now_ns)
         self.ring.begin(BACKWARD, now_ns)
         self.in_backward = True

@@ -80,9 +80,7 @@ class Settings:
         trained = self._is_trained(given)
         if self._batch_size and self._has_batch_size(given, trained):
             given["batch_size"] = changed["batch_size"] = self._batch_size
-        if trained and self._wanted:
-            if not self._can_change(given):
-                return None, ""
+        if trained and self._wanted and self._can_change(given):
             given.update(self._wanted)
             changed.update(self._wanted)
         return (bound, _words(changed)) if changed else (None, "")

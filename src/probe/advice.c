@@ -22,8 +22,10 @@
 #include "base/clock.h"
 #include "base/installation.h"
 #include "base/parse.h"
+#include "base/secret.h"
 #include "base/text.h"
 #include "machine/machine.h"
+#include "machine/procfs.h"
 #include "probe/placeholders.h"
 #include "probe/probe.h"
 #include "runfile/amend.h"
@@ -47,8 +49,8 @@
 #define GAIN_MIN 1.03
 // The model of throughput rests on rates with a relative error of at most this.
 #define SURE 0.06
-// After a run that did not fit, memory is measured at this share of its batch size if that is so many
-// times the largest batch size probed.
+// After a run that did not fit, memory is measured at this share of its batch size if that is so
+// many times the largest batch size probed.
 #define NEARER 0.75
 #define NEARER_LEAST 1.25
 // With irregular memory, the first batch size to run under the limit is too large with this
@@ -180,25 +182,18 @@ static bool goes_on(struct work *w, double seconds)
 
 // A probe -----------------------------------------------------------------------------------------
 
-// The highest VmPeak of the job's processes.
+// The highest peak of a process's address space.
 static void look_at_address_space(void *context, const pid_t *pids, size_t n)
 {
 	struct work *w = context;
 	for (size_t i = 0; i < n; i++) {
-		char path[48], line[128];
+		char path[48];
+		struct proc_status status;
 		snprintf(path, sizeof(path), "/proc/%d/status", (int)pids[i]);
-		_cleanup_fclose_ FILE *file = fopen(path, "re");
-		while (file && fgets(line, sizeof(line), file)) {
-			struct cursor at = cursor_of(line, strlen(line));
-			uint64_t kib;
-			if (cursor_literal(&at, "VmPeak:")) {
-				at.at += strspn(at.at, " \t");
-				if (cursor_u64(&at, &kib)) {
-					w->virtual_bytes = fmax(
-						w->virtual_bytes, (double)kib * 1024);
-				}
-				break;
-			}
+		if (proc_status_read(AT_FDCWD, path, &status) == 0 &&
+			status.peak_virtual_bytes > 0) {
+			w->virtual_bytes = fmax(
+				w->virtual_bytes, (double)status.peak_virtual_bytes);
 		}
 	}
 }
@@ -281,7 +276,45 @@ static void note_end(const struct probe *probe, const char *run)
 	}
 }
 
-static void take_end(struct work *w, const struct probe *probe, struct advice_probe *p)
+#define LINE_BYTES 200
+
+// The last line of a file, printable and without secrets; "": it has none.
+static void read_last_line(const char *path, struct text *ret)
+{
+	char end[4 * LINE_BYTES];
+	_cleanup_text_ struct text masked = {0};
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	off_t size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+	off_t from = size > (off_t)sizeof(end) ? size - (off_t)sizeof(end) : 0;
+	ssize_t n = fd < 0 ? 0 : pread(fd, end, sizeof(end), from);
+	secret_append_end(&masked, end, n > 0 ? (size_t)n : 0, from > 0);
+	size_t length = masked.data ? masked.length : 0;
+	while (length > 0 && strchr(" \t\r\n", masked.data[length - 1])) {
+		length--;
+	}
+	size_t start = length;
+	while (start > 0 && masked.data[start - 1] != '\n' && length - start < LINE_BYTES) {
+		start--;
+	}
+	text_append_printable(ret, masked.data ? masked.data + start : "", length - start);
+}
+
+// Why a job failed. All output of the first probe's is printed.
+static char *why_it_failed(int status, enum advice_step step, const char *output)
+{
+	_cleanup_text_ struct text line = {0};
+	if (step != ADVICE_NOW) {
+		read_last_line(output, &line);
+	}
+	const char *said = line.data ? line.data : "";
+	const char *colon = *said ? ": " : "";
+	return WIFSIGNALED(status) ? format("the job was killed by signal %d", WTERMSIG(status))
+	                           : format("the job failed with exit status %d%s%s",
+					     WEXITSTATUS(status), colon, said);
+}
+
+static void take_end(
+	struct work *w, const struct probe *probe, struct advice_probe *p, const char *output)
 {
 	p->seconds = probe->seconds;
 	p->virtual_bytes = w->virtual_bytes > 0 ? w->virtual_bytes : NAN;
@@ -289,11 +322,7 @@ static void take_end(struct work *w, const struct probe *probe, struct advice_pr
 	p->failed = probe->end == PROBE_JOB_FAILED;
 	if (p->failed) {
 		p->status = probe->status;
-		p->reason = WIFSIGNALED(probe->status)
-		                    ? format("the job was killed by signal %d",
-					      WTERMSIG(probe->status))
-		                    : format("the job failed with exit status %d",
-					      WEXITSTATUS(probe->status));
+		p->reason = why_it_failed(p->status, p->step, output);
 	}
 }
 
@@ -433,7 +462,7 @@ static int record(struct work *w, const struct wish *wish, struct advice_probe *
 		&probe, e);
 	call_done(&call);
 	if (r == 0) {
-		take_end(w, &probe, p);
+		take_end(w, &probe, p, output);
 		note_end(&probe, p->run);
 		r = observation_read(p->run, &p->seen, e);
 		if (r == 0) {
@@ -480,19 +509,11 @@ static int make(struct work *w, const struct wish *wish, struct advice_probe **r
 
 // Limits ------------------------------------------------------------------------------------------
 
+// Bytes of memory available on this machine; NAN: not known.
 static double memory_available(void)
 {
-	_cleanup_fclose_ FILE *file = fopen("/proc/meminfo", "re");
-	char line[128];
-	while (file && fgets(line, sizeof(line), file)) {
-		struct cursor at = cursor_of(line, strlen(line));
-		uint64_t kib;
-		if (cursor_literal(&at, "MemAvailable:")) {
-			at.at += strspn(at.at, " ");
-			return cursor_u64(&at, &kib) ? (double)kib * 1024 : NAN;
-		}
-	}
-	return NAN;
+	uint64_t bytes;
+	return procfs_meminfo(AT_FDCWD, "MemAvailable", &bytes) == 0 ? (double)bytes : NAN;
 }
 
 // The limit of memory that applies to the job: the tightest.
@@ -560,8 +581,9 @@ static bool has_few_batches(const struct advice_probe *p)
 // A job that followed its batch size before may catch the failure, and go on with a smaller one.
 static bool gave_way(const struct advice_probe *p)
 {
-	return (p->step == ADVICE_VERIFY || p->step == ADVICE_ADVISED) && p->seen.batch_size > 0 &&
-	       p->seen.batch_size < p->batch_size && !has_few_batches(p);
+	bool unset = p->seen.loader_set_missing && !p->seen.loader_set; // no hook set it
+	return !unset && (p->step == ADVICE_VERIFY || p->step == ADVICE_ADVISED) &&
+	       p->seen.batch_size > 0 && p->seen.batch_size < p->batch_size && !has_few_batches(p);
 }
 
 // Whether a probe failed for lack of memory. Under a limit of the GPU or of the address space, an
@@ -637,7 +659,7 @@ static double most_samples(const struct advice *a)
 {
 	const struct observation *now = &a->now->seen;
 	double most = now->epoch_samples - (double)batch_of(a->now);
-	return most > 0 ? fmax(most, (double)batch_of(a->now)) : BATCH_MOST;
+	return isfinite(most) ? fmax(most, (double)batch_of(a->now)) : BATCH_MOST;
 }
 
 static int64_t second_batch(const struct work *w)
@@ -708,13 +730,39 @@ static void set_largest_missing(struct advice *a, char *reason)
 	a->largest = (struct estimate){NAN, NAN, NAN};
 }
 
+static void set_unverified(struct advice *a, const char *text, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void set_unverified(struct advice *a, const char *text, ...)
+{
+	va_list arguments;
+	free(a->verified_missing);
+	va_start(arguments, text);
+	if (vasprintf(&a->verified_missing, text, arguments) < 0) {
+		a->verified_missing = NULL;
+	}
+	va_end(arguments);
+}
+
+// The median of a run's samples per iteration is exact to a per cent.
+static bool has_batch(const struct advice_probe *p, int64_t batch)
+{
+	return 100 * llabs(batch_of(p) - batch) <= batch;
+}
+
 // Whether a probe ran with the batch size that it was given. If not, says why the answer is
 // missing.
 static bool follows(struct work *w, const struct advice_probe *p)
 {
 	struct advice *a = w->a;
-	if (p->failed || p->batch_size < 0 || batch_of(p) == p->batch_size || has_few_batches(p)) {
+	if (p->failed || p->batch_size < 0 || has_batch(p, p->batch_size) || has_few_batches(p)) {
 		return true;
+	}
+	if (a->verified_batch > 0) { // smaller ones were followed
+		set_unverified(a,
+			"%" PRId64 " was requested, its iterations had %" PRId64 " samples",
+			p->batch_size, batch_of(p));
+		return false;
 	}
 	set_largest_missing(a,
 		p->seen.loader_set_missing
@@ -762,8 +810,13 @@ static int probe_line(struct work *w, int64_t batch, bool rated, struct error *e
 		return 0;
 	}
 	if (p->failed) {
-		set_largest_missing(w->a, format("the probe with batch size %" PRId64 " failed: %s",
-						  batch, p->reason ? p->reason : ""));
+		bool hooked = !w->a->placeholders;
+		set_largest_missing(w->a,
+			format("the probe with batch size %" PRId64 " failed: %s%s", batch,
+				p->reason ? p->reason : "",
+				hooked ? " (if the script also uses its batch size elsewhere, put "
+					 "{batch_size} into the command)"
+				       : ""));
 		return 0;
 	}
 	if (!follows(w, p)) {
@@ -811,20 +864,6 @@ static int find_line(struct work *w, struct error *e)
 	}
 	fit_memory(w);
 	return 0;
-}
-
-static void set_unverified(struct advice *a, const char *text, ...)
-	__attribute__((format(printf, 2, 3)));
-
-static void set_unverified(struct advice *a, const char *text, ...)
-{
-	va_list arguments;
-	free(a->verified_missing);
-	va_start(arguments, text);
-	if (vasprintf(&a->verified_missing, text, arguments) < 0) {
-		a->verified_missing = NULL;
-	}
-	va_end(arguments);
 }
 
 // Runs the largest batch under the limit. Returns 1 if it fits, 0 if not, -ENODATA if that is not
@@ -909,8 +948,7 @@ static double batch_quantile(const struct estimate *line, double fits, double fa
 	}
 	double below = fits > 0 ? gsl_cdf_gaussian_P(fits - line->value, deviation) : 0;
 	double above = fails > 0 ? gsl_cdf_gaussian_P(fails - line->value, deviation) : 1;
-	double x = line->value +
-	           gsl_cdf_gaussian_Pinv(below + share * (above - below), deviation);
+	double x = line->value + gsl_cdf_gaussian_Pinv(below + share * (above - below), deviation);
 	bool outside = !isfinite(x) || x <= fits || (fails > 0 && x >= fails);
 	return outside && fails > 0 ? (fits + fails) / 2 : x;
 }
@@ -1081,6 +1119,22 @@ static bool fit_rate(struct work *w)
 	return a->has_rate;
 }
 
+// Whether a probe ran with the workers that it was given. If not, says why: they stay as they are.
+static bool follows_workers(struct advice *a, const struct advice_probe *p)
+{
+	if (p->failed || p->workers < 0 || p->seen.workers < 0 || p->seen.workers == p->workers) {
+		return true;
+	}
+	if (!a->workers_missing) {
+		a->workers_missing = p->seen.loader_set_missing
+		                             ? format("%s", p->seen.loader_set_missing)
+		                             : format("asked for %" PRId64
+						      ", its loader has %" PRId64,
+						       p->workers, p->seen.workers);
+	}
+	return false;
+}
+
 // With a worker, to see what they cost and gain, if the job has none and waits.
 static int probe_workers(struct work *w, struct error *e)
 {
@@ -1102,6 +1156,9 @@ static int probe_workers(struct work *w, struct error *e)
 		.seconds = RATE_SECONDS};
 	say_probe(w, 2, "one loader worker");
 	int r = make(w, &wish, &p, &why);
+	if (r == 0) {
+		(void)follows_workers(a, p);
+	}
 	return r == -ENOMEM ? error_set(e, ENOMEM, "out of memory") : 0;
 }
 
@@ -1174,6 +1231,9 @@ static bool can_set(const struct work *w, bool workers)
 	const struct observation *now = &w->a->now->seen;
 	double unused;
 	bool batch = (now->loader_at || now->fit_at) && now->loader_batch_size > 0;
+	if (workers && w->a->workers_missing) {
+		return false;
+	}
 	return placeholders_has(w->config->command,
 		       workers ? PLACEHOLDER_WORKERS : PLACEHOLDER_BATCH_SIZE, &unused) ||
 	       (workers ? now->loader_at && now->workers >= 0 : batch);
@@ -1190,7 +1250,8 @@ static size_t list_batches(const struct work *w, int64_t *ret, size_t most)
 	largest = fmin(largest, most_samples(a));
 	size_t n = 0;
 	ret[n++] = now;
-	bool changes = can_set(w, false) && (!a->largest_missing || a->memory.flat);
+	bool changes = can_set(w, false) && a->has_memory && // whether others fit is known
+	               (!a->largest_missing || a->memory.flat);
 	for (int64_t size = 1; changes && size <= BATCH_MOST && n + 2 < most; size *= 2) {
 		const int64_t sizes[] = {size, size + size / 2};
 		for (size_t i = 0; i < (size > 1 ? 2 : 1); i++) {
@@ -1317,8 +1378,8 @@ static void fill_tables(struct work *w)
 		}
 	}
 	int64_t batch = batch_of(a->now);
-	for (int64_t i = 0; i < 64 && batch <= BATCH_MOST && a->n_by_batch < ADVICE_BATCHES_MAX;
-		i++, batch *= 2) {
+	double most = fmax((double)batch, most_samples(a));
+	for (; (double)batch <= most && a->n_by_batch < ADVICE_BATCHES_MAX; batch *= 2) {
 		struct advice_choice c = choose_workers(w, batch);
 		if (c.batch_size < 0) {
 			break;
@@ -1448,6 +1509,9 @@ static bool learn(struct work *w, const struct advice_choice *c, const struct ad
 			c->batch_size, c->workers, p->reason ? p->reason : "");
 		*most = c->batch_size > batch_of(a->now) ? c->batch_size / 2 : 0;
 		return *most > 0;
+	}
+	if (!follows_workers(a, p)) {
+		return fit_rate(w); // without other numbers of workers
 	}
 	bool gained = gains(a, p);
 	if (gained && (!best->probe || p->seen.rate.value > best->probe->seen.rate.value)) {
@@ -1685,8 +1749,14 @@ static int probe_now(struct work *w, struct error *e)
 	say_probe(w, 1, "the unmodified job");
 	int r = make(w, &wish, &p, e);
 	if (r == 0 && p->failed && p->seen.shortened && !a->interrupted) {
-		say(w, "the job failed with shortened epochs: running it again with full-length "
-		       "epochs");
+		_cleanup_text_ struct text line = {0};
+		if (a->failed_output) {
+			read_last_line(a->failed_output, &line);
+		}
+		say(w,
+			"the job failed with shortened epochs: running it again with full-length "
+			"epochs; its last line: %s",
+			line.data ? line.data : "");
 		w->shorten = false;
 		r = make(w, &wish, &p, e);
 	}
@@ -1700,8 +1770,9 @@ static int probe_now(struct work *w, struct error *e)
 		return error_set(e, ECHILD, "%s", p->reason ? p->reason : "the job failed");
 	}
 	if (p->seen.iterations == 0) {
-		return error_set(e, ENODATA, "no iterations: %s",
-			p->seen.rate_missing ? p->seen.rate_missing : "the job marked none");
+		return error_set(e, ENODATA, "no iterations: %s%s",
+			p->seen.rate_missing ? p->seen.rate_missing : "the job marked none",
+			p->seen.hooked ? "; the hooks saw no model being trained" : "");
 	}
 	a->now = a->base = p;
 	if (p->seen.gpu > 0) {
@@ -1917,6 +1988,7 @@ void advice_done(struct advice *a)
 	free(a->largest_missing);
 	free(a->verified_missing);
 	free(a->advised_missing);
+	free(a->workers_missing);
 	free(a->requested_missing);
 	free(a->rate_missing);
 	free(a->failed_output);

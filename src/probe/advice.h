@@ -178,6 +178,7 @@ struct advice {
 	bool did_not_fit; // other configurations were faster, but did not fit when they ran
 	bool refuted; // the run of another configuration did not gain what was predicted
 	char *advised_missing; // the run of another configuration failed, not for lack of memory
+	char *workers_missing; // why other numbers of workers could not be tried
 	struct estimate gain; // measured over now; NAN: not measured
 	// The best configuration for a number of CPUs, and the best number of workers for batch
 	// sizes that double from the present one.

@@ -230,6 +230,7 @@ static void read_time(const struct analysis *a, struct observation *o)
 	double n = find_stretch(p, &stretch), seconds = stretch_seconds(&stretch);
 	int64_t trainer = analysis_trainer(a);
 	o->iterations = p->steady;
+	o->ranks = p->n_ranks > 1 ? p->n_ranks : 1;
 	o->startup = p->total > 0 ? p->startup_s : NAN;
 	o->rate = p->samples_per_s;
 	o->iteration = p->length_s;
@@ -269,6 +270,7 @@ static void read_keys(struct reader *reader, struct observation *o)
 	o->prefetch = bounded_key(reader, "loader_prefetch_factor", WORKERS_MOST);
 	o->loader_batch_size = bounded_key(reader, "loader_batch_size", BATCH_MOST);
 	o->pinned = bounded_key(reader, "loader_pin_memory", 1) == 1;
+	o->hooked = hooks != NULL;
 	o->shortened = hooks && strstr(hooks, "epochs shortened");
 	o->loader_at = copy_key(reader, "loader_at");
 	o->fit_at = copy_key(reader, "loader_fit_at");
@@ -320,6 +322,9 @@ static void read_behaviour(const struct analysis *a, struct observation *o)
 	o->validated = a->phases.items[PHASE_VALIDATION].spans > 0;
 	o->saved = a->phases.items[PHASE_CHECKPOINT].spans > 0;
 	o->cpus = a->overview.cpus;
+	double others = a->overview.host_cpus_used - a->overview.cpus_used;
+	double elsewhere = fmax(0, a->overview.host_cpus - o->cpus);
+	o->others_cpus = isfinite(others) ? fmax(0, others - known_or(elsewhere, 0)) : NAN;
 	for (size_t i = 0; i < a->tables.events.n && !o->killed; i++) {
 		o->killed = strcmp(a->tables.events.items[i].kind, "oom_kill") == 0;
 	}
@@ -400,6 +405,7 @@ int observation_read(const char *path, struct observation *ret, struct error *e)
 		.prepare_cpu = NAN,
 		.startup = NAN,
 		.cpus_used = NAN,
+		.others_cpus = NAN,
 		.asked = NAN,
 		.stored = NAN,
 		.storage_rate = NAN};

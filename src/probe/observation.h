@@ -30,6 +30,7 @@ struct observation {
 	int64_t prefetch; // batches that each worker prepares ahead
 	bool pinned; // the loader copies batches to pinned memory
 	double cpus; // that the job could use
+	uint64_t ranks; // processes that train; batch size, workers and rate are those of one
 	double threads; // that compute in the training process: CPU time over wall time of a step
 
 	// Peaks of memory.
@@ -64,11 +65,13 @@ struct observation {
 	double epoch_samples; // of that epoch; else of the loader
 	double startup; // seconds before the first iteration
 	double cpus_used; // by the job while it iterates
+	double others_cpus; // that other programs used of those that the job could use
 
 	// Behaviour.
 	size_t epochs; // that have ended
 	bool validated; // a validation phase was seen
 	bool saved; // a checkpoint was seen
+	bool hooked; // hooks of a framework were in the job
 	bool shortened; // its epochs were shortened
 	bool killed; // the kernel killed a process of the job for lack of memory; it may have gone
 	             // on

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
@@ -36,6 +37,7 @@
 #define PIDS_MAX 256u
 #define ENOUGH_ITERATIONS 8
 #define REST_LOOKS 20
+#define ENDS_OF_INPUT 1000 // in a terminal's line buffer, which holds 4095
 
 struct watched {
 	const struct probe_config *config;
@@ -45,6 +47,8 @@ struct watched {
 	uint64_t start_ns;
 	pid_t pids[PIDS_MAX];
 	size_t n_pids;
+	int input; // of the job
+	int terminal; // its other end, if it is a terminal; else -1
 };
 
 // Opens the run in its current state. False: it cannot be read yet.
@@ -102,15 +106,19 @@ static uint64_t find_ahead(struct reader *reader)
 	return known ? (uint64_t)(workers * each) : 0;
 }
 
-// Whether the job has reached the end of so many epochs, if these are shortened.
+// Whether the job has reached the end of so many epochs, if these are shortened: those of a loader
+// or of Keras' fit. Iterations over batches that the script forms itself are not.
 static bool has_epochs(const struct watched *w, struct reader *reader, const struct analysis *a)
 {
 	const char *hooks = reader_run(reader, "hooks");
+	bool shortened = hooks && strstr(hooks, "short") &&
+	                 (reader_run(reader, "loader_workers") ||
+				 reader_run(reader, "loader_fit_at"));
 	size_t ended = 0;
 	for (size_t i = 0; i < a->tables.epochs.n; i++) {
 		ended += !a->tables.epochs.items[i].open;
 	}
-	return ended >= w->config->epochs || !hooks || !strstr(hooks, "short");
+	return ended >= w->config->epochs || !shortened;
 }
 
 // Whether the rate is known precisely enough.
@@ -279,16 +287,56 @@ static void add_cpus(const char *list)
 	(void)!sched_setaffinity(0, sizeof(cpus), &cpus);
 }
 
+// A terminal as large as ours, whose input has ended: each end of input is one more read that
+// returns 0. Ours would stop a job that reads from it. False: we have none.
+static bool open_terminal(struct watched *w)
+{
+	static const char end = 4; // Ctrl-D
+	struct winsize size;
+	if (ioctl(STDIN_FILENO, TIOCGWINSZ, &size) < 0) {
+		return false;
+	}
+	w->terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (w->terminal < 0 || unlockpt(w->terminal) < 0) {
+		return false;
+	}
+	w->input = ioctl(w->terminal, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (w->input < 0) {
+		return false;
+	}
+	ioctl(w->terminal, TIOCSWINSZ, &size);
+	for (int i = 0; i < ENDS_OF_INPUT && write(w->terminal, &end, 1) == 1; i++) {
+	}
+	return true;
+}
+
+// What the job reads is empty. If we have a terminal, the job has one, too: some ask for its width.
+static void open_input(struct watched *w)
+{
+	w->input = w->terminal = -1;
+	if (!open_terminal(w)) {
+		w->input = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	}
+}
+
+static void close_input(struct watched *w)
+{
+	if (w->input >= 0) {
+		close(w->input);
+	}
+	if (w->terminal >= 0) {
+		close(w->terminal);
+	}
+}
+
 static void become_recording(const struct watched *w)
 {
 	const struct probe_config *config = w->config;
-	int null = open("/dev/null", O_RDONLY);
 	int out = open(config->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (null < 0 || out < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
-		dup2(out, STDERR_FILENO) < 0) {
+	if (w->input < 0 || out < 0 || dup2(w->input, STDIN_FILENO) < 0 ||
+		dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0) {
 		_exit(125);
 	}
-	close(null);
 	char **arguments = make_arguments(config);
 	if (!arguments || !set_environment(config->environment) ||
 		setenv(STILL_RUNNING_VARIABLE, w->mark, 1) < 0) {
@@ -367,8 +415,10 @@ int probe_run(const struct probe_config *config, struct probe *ret, struct error
 	if (config->overlay->scratch && probe_overlay_begin(config->overlay, e) < 0) {
 		return error_prefix(e, "no overlay for the job");
 	}
+	open_input(&w);
 	w.launcher = fork();
 	if (w.launcher < 0) {
+		close_input(&w);
 		return error_errno(e, errno, "cannot start a recording: fork");
 	}
 	if (w.launcher == 0) {
@@ -380,6 +430,7 @@ int probe_run(const struct probe_config *config, struct probe *ret, struct error
 		end_job(&w);
 	}
 	end_rest(&w);
+	close_input(&w);
 	if (config->overlay->scratch) {
 		probe_overlay_end(config->overlay);
 	}

@@ -18,6 +18,7 @@
 #include "show/json.h"
 #include "show/table.h"
 
+#define BUSY 0.2 // share of the CPUs
 #define INDENT "               " // below the word that begins a paragraph
 
 static const char *const limit_words[N_ADVICE_LIMITS] = {
@@ -85,15 +86,15 @@ static void put_rate(struct table *table, const struct advice *a)
 		text_format(&note, "%.2f times (%.2f to %.2f); predicted ", a->gain.value,
 			a->gain.low, a->gain.high);
 		append_number(&note, a->predicted.rate.value);
-	} else if (!a->keep) {
+	} else if (a->keep) {
+		append_number(&advised, a->now->seen.rate.value);
+	} else if (a->batch_size > 0) {
 		append_number(&advised, a->predicted.rate.value);
 		text_append_string(&note, "predicted, not tried (");
 		append_number(&note, a->predicted.rate.low);
 		text_append_string(&note, " to ");
 		append_number(&note, a->predicted.rate.high);
 		text_append_string(&note, ")");
-	} else {
-		append_number(&advised, a->now->seen.rate.value);
 	}
 	put_row(table, "samples/s", &now, &advised, &note);
 }
@@ -253,6 +254,9 @@ static void print_largest(FILE *out, const struct advice *a)
 static void print_workers(FILE *out, const struct advice *a)
 {
 	char own[32], shared[32];
+	if (a->workers_missing) {
+		fprintf(out, "workers        unchanged: %s\n", a->workers_missing);
+	}
 	if (!isfinite(a->worker_bytes)) {
 		return;
 	}
@@ -440,15 +444,28 @@ static void append_command(
 	placeholders_free(command);
 }
 
-// "batch_size=64, num_workers=2, pin_memory=True", as in a script.
-static void append_loader(struct text *t, const struct advice *a)
+static bool has_placeholder(const struct advice_config *config, enum placeholder which)
 {
-	text_format(t, "batch_size=%" PRId64 ", num_workers=%" PRId64, a->batch_size, a->workers);
+	double unused;
+	return placeholders_has(config->command, which, &unused);
+}
+
+// "batch_size=64, num_workers=2, pin_memory=True", as in a script, without what the command sets.
+static void append_loader(
+	struct text *t, const struct advice *a, const struct advice_config *config)
+{
+	if (!has_placeholder(config, PLACEHOLDER_BATCH_SIZE)) {
+		text_format(t, "batch_size=%" PRId64, a->batch_size);
+	}
+	if (!has_placeholder(config, PLACEHOLDER_WORKERS)) {
+		text_format(t, "%snum_workers=%" PRId64, t->length > 0 ? ", " : "", a->workers);
+	}
 	for (size_t i = 0; i < a->settings.n; i++) {
 		const struct setting *s = &a->settings.items[i];
 		bool flag = s->kind == SETTING_PIN || s->kind == SETTING_PERSISTENT;
 		if (s->kind != SETTING_ENVIRONMENT) {
-			text_format(t, ", %s=%s", setting_kind_name(s->kind),
+			text_format(t, "%s%s=%s", t->length > 0 ? ", " : "",
+				setting_kind_name(s->kind),
 				!flag                        ? s->value
 				: strcmp(s->value, "1") == 0 ? "True"
 							     : "False");
@@ -456,13 +473,17 @@ static void append_loader(struct text *t, const struct advice *a)
 	}
 }
 
-static bool sets_loader(const struct advice *a)
+// Whether the script must change, because its command does not set all that is advised.
+static bool changes_script(const struct advice *a, const struct advice_config *config)
 {
-	bool of_loader = a->batch_size != present_batch(a) || a->workers != a->now->seen.workers;
+	bool changes = (a->batch_size != present_batch(a) &&
+			       !has_placeholder(config, PLACEHOLDER_BATCH_SIZE)) ||
+	               (a->workers != a->now->seen.workers &&
+			       !has_placeholder(config, PLACEHOLDER_WORKERS));
 	for (size_t i = 0; i < a->settings.n; i++) {
-		of_loader = of_loader || a->settings.items[i].kind != SETTING_ENVIRONMENT;
+		changes = changes || a->settings.items[i].kind != SETTING_ENVIRONMENT;
 	}
-	return of_loader;
+	return changes;
 }
 
 // Why the present configuration is kept.
@@ -489,19 +510,22 @@ static void print_kept(FILE *out, const struct advice *a)
 	}
 }
 
-// What to change in the script, which no option sets.
-static void print_change(FILE *out, const struct advice *a)
+// What to change in the script, which no option sets, after `head`. Nothing if the command sets it.
+static void print_change(
+	FILE *out, const char *head, const struct advice *a, const struct advice_config *config)
 {
 	_cleanup_text_ struct text loader = {0};
-	append_loader(&loader, a);
+	if (a->keep || !changes_script(a, config)) {
+		return;
+	}
+	append_loader(&loader, a, config);
 	if (a->now->seen.loader_at) {
-		fprintf(out, "change         %s: DataLoader(%s)\n", a->now->seen.loader_at,
+		fprintf(out, "%s%s: DataLoader(%s)\n", head, a->now->seen.loader_at,
 			loader.data ? loader.data : "");
 	} else if (a->now->seen.fit_at && a->batch_size != present_batch(a)) {
 		fprintf(out,
-			"change         %s: batch_size=%" PRId64
-			" in fit(), or in batch() of the data set\n",
-			a->now->seen.fit_at, a->batch_size);
+			"%s%s: batch_size=%" PRId64 " in fit(), or in batch() of the data set\n",
+			head, a->now->seen.fit_at, a->batch_size);
 	}
 }
 
@@ -511,11 +535,9 @@ static void print_command(FILE *out, const struct advice *a, const struct advice
 	append_command(&line, a, config);
 	if (a->keep) {
 		print_kept(out, a);
-	} else if (a->placeholders || !sets_loader(a)) {
-		fprintf(out, "run            %s\n", line.data ? line.data : "");
 	} else {
-		print_change(out, a);
-		if (a->settings.n > 0) {
+		print_change(out, "change         ", a, config);
+		if (!changes_script(a, config) || a->placeholders || a->settings.n > 0) {
 			fprintf(out, "run            %s\n", line.data ? line.data : "");
 		}
 	}
@@ -557,10 +579,32 @@ static void print_request(FILE *out, const struct advice *a)
 	fputc('\n', out);
 }
 
+// Other programs that took CPU time from the job.
+static void print_others(FILE *out, const struct advice *a)
+{
+	double least = INFINITY, most = 0;
+	for (size_t i = 0; i < a->n; i++) {
+		double others = a->probes[i].seen.others_cpus;
+		if (isfinite(others)) {
+			least = fmin(least, others);
+			most = fmax(most, others);
+		}
+	}
+	if (most >= BUSY * a->cpus) {
+		fputs(INDENT "other programs used ", out);
+		if (most - least >= 0.1) {
+			fprintf(out, "%.1f to ", least);
+		}
+		fprintf(out,
+			"%.1f of %u CPU%s meanwhile: rates and CPUs are less sure than they seem\n",
+			most, a->cpus, a->cpus == 1 ? "" : "s");
+	}
+}
+
 static void print_basis(FILE *out, const struct advice *a, const char *folder)
 {
 	char seconds[32];
-	fprintf(out, "rests on       %zu probes in %s (%s)", a->n,
+	fprintf(out, "rests on       %zu probe%s in %s (%s)", a->n, a->n == 1 ? "" : "s",
 		text_seconds(seconds, sizeof(seconds), a->seconds), folder);
 	const struct observation *now = &a->now->seen;
 	const char *missing[4];
@@ -584,6 +628,13 @@ static void print_basis(FILE *out, const struct advice *a, const char *folder)
 			       " batches per iteration; here each batch is an iteration\n",
 			now->accumulated);
 	}
+	if (now->ranks > 1) {
+		fprintf(out,
+			INDENT "%" PRIu64 " ranks: batch size, workers and samples/s are those of "
+			       "one, memory and CPUs those of all\n",
+			now->ranks);
+	}
+	print_others(out, a);
 	if (a->interrupted) {
 		fputs(INDENT "interrupted: these are the results up to then\n", out);
 	} else if (a->out_of_time) {
@@ -667,10 +718,12 @@ void advice_answer_request(FILE *out, const struct advice *a, const struct advic
 	case REQUEST_SBATCH:
 		print_sbatch(out, r);
 		print_requested(out, a);
+		print_change(out, "# change ", a, config);
 		fprintf(out, "srun %s\n", command);
 		break;
 	case REQUEST_DOCKER:
 		print_requested(out, a);
+		print_change(out, "# change ", a, config);
 		fprintf(out, "docker run --cpus=%.0f --memory=%.0fm --shm-size=%.0fm IMAGE %s\n",
 			r->cpus, mib,
 			ceil(a->worker_shared * (double)a->batch_size *
@@ -685,6 +738,7 @@ void advice_answer_request(FILE *out, const struct advice *a, const struct advic
 			"    memory: %.0fMi\n  limits:\n    memory: %.0fMi\n",
 			r->cpus_used, ceil(r->peak_bytes / 0x1p20), r->cpus, mib, mib);
 		print_requested(out, a);
+		print_change(out, "# change ", a, config);
 		break;
 	default:
 		break;
@@ -823,6 +877,7 @@ static json_t *advised_json(const struct advice *a)
 	json_object_set_new(json, "refuted", json_boolean(a->refuted));
 	json_object_set_new(json, "did_not_fit", json_boolean(a->did_not_fit));
 	json_object_set_new(json, "missing", json_from_text(a->advised_missing));
+	json_object_set_new(json, "workers_missing", json_from_text(a->workers_missing));
 	return json;
 }
 
@@ -854,6 +909,8 @@ static json_t *probe_json(const struct advice_probe *p)
 	json_object_set_new(json, "rate", number(o->rate.value));
 	json_object_set_new(json, "iteration_s", number(o->iteration.value));
 	json_object_set_new(json, "data_wait_s", number(o->wait));
+	json_object_set_new(json, "others_cpus", number(o->others_cpus));
+	json_object_set_new(json, "ranks", json_integer((json_int_t)o->ranks));
 	json_object_set_new(json, "iterations", json_integer((json_int_t)o->iterations));
 	json_object_set_new(json, "epochs", json_integer((json_int_t)o->epochs));
 	json_object_set_new(json, "validated", json_boolean(o->validated));

@@ -135,6 +135,21 @@ can_limit() {
 	nothing_runs
 }
 
+@test "what no placeholder sets is to be changed in the script" {
+	has_torch
+	export OMP_NUM_THREADS=1
+	run -0 --separate-stderr "$STRAIN" advise --sbatch --error 20% --limit 60s -o kept -- \
+		/usr/bin/python3 "$SOURCE_ROOT/tests/cli/advise_small.py" --epochs 2000 \
+		--batch-size 4 --learning-rate '{learning_rate=0.01}'
+	echo "$stderr" "$output"
+	[ "$(field 'a["advised"]["batch_size"] > 4' kept/advice.json)" = True ]
+	local loader
+	loader="DataLoader(batch_size=$(field 'a["advised"]["batch_size"]' kept/advice.json)"
+	[[ $output == *"# change "*"advise_small.py:"*"$loader"* ]]
+	[ "$(field '[w[0] for w in (l.split(" ") for l in a["page"]) if w[0] in ("change", "run")]' kept/advice.json)" = \
+		"['change', 'run']" ]
+}
+
 @test "the estimates of the thesis beside the answer" {
 	has_torch
 	export OMP_NUM_THREADS=1
@@ -151,6 +166,35 @@ can_limit() {
 	echo "$output" | tee answer.json
 	[ "$(field 'largest["value"], largest["missing"] is not None')" = "(None, True)" ]
 	line_names "$(field 'largest["missing"]')" 64 16
+}
+
+odd() { # KIND OPTION...
+	local kind=$1
+	shift
+	OMP_NUM_THREADS=1 "$STRAIN" advise --error 30% --json -o kept "$@" -- \
+		/usr/bin/python3 "$SOURCE_ROOT/tests/cli/advise_odd.py" "$kind" >answer.json
+}
+
+@test "batches without a loader: a probe does not wait for epochs that nothing shortens" {
+	has_torch
+	odd by-hand --limit 40s
+	[ "$(field 'largest["missing"] is not None, a["seconds"] < 35')" = "(True, True)" ]
+}
+
+@test "a model of one batch size: the reason is the job's" {
+	has_torch
+	odd of-size
+	[ "$(field '"RuntimeError: The size of tensor a (64)" in largest["missing"]')" = True ]
+	[ "$(field '"{batch_size}" in largest["missing"]')" = True ]
+}
+
+@test "an iterable dataset: workers stay as they are, the batch size follows" {
+	is_slow
+	has_torch
+	odd iterable --memory 2GB
+	[ "$(field '"iterable" in a["advised"]["workers_missing"], a["advised"]["workers"]')" = "(True, 0)" ]
+	[ "$(field 'a["advised"]["did_not_fit"], a["memory"]["worker"]')" = "(False, None)" ]
+	[ "$(field 'len({run["batch_size"] for run in runs}) > 1, {run["workers"] for run in runs}')" = "(True, {0})" ]
 }
 
 @test "a leak is told, and how long it lasts" {

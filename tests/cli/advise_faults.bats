@@ -64,10 +64,29 @@ job_with() { # BATCH
 }
 
 @test "a job that needs a terminal, and one that never iterates" {
-	run -1 --separate-stderr advise -- --terminal
+	run -1 --separate-stderr advise -- --terminal </dev/null
 	[[ $stderr == *"the job failed with exit status 1"*"standard input is not a terminal"* ]]
 	run -1 --separate-stderr "$STRAIN" advise --limit 5s -- python3 "$JOB" --never
 	[[ $stderr == *"no iterations"* ]]
+	nothing_runs
+}
+
+@test "on a terminal, the job has one as wide, and its input has ended" {
+	timeout 120 python3 - "$STRAIN" advise --limit 20s --time 5s -o kept -- python3 "$JOB" --terminal <<-'EOF'
+		import fcntl, os, pty, struct, sys, termios
+		pid, master = pty.fork()
+		if pid == 0:
+		    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 77, 0, 0))
+		    os.execv(sys.argv[1], sys.argv[1:])
+		try:
+		    while os.read(master, 4096):
+		        pass
+		except OSError:  # the terminal is gone
+		    pass
+		status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+		assert status == 0, status
+	EOF
+	[ "$(head -n 1 kept/01-now.out)" = "columns 77, read ['', '', '']" ]
 	nothing_runs
 }
 
@@ -111,6 +130,19 @@ job_with() { # BATCH
 	wait $advising
 	cat printed said
 	grep -q "the probe with batch size 32 failed: the job was killed by signal 9" printed
+	nothing_runs
+}
+
+@test "Ctrl-C before memory is known: no other batch size is advised" {
+	"$STRAIN" advise --limit 20s --error 0.1% --memory 300MB --json -o kept -- python3 "$JOB" --batch '{batch_size=8}' \
+		>printed 2>said &
+	local advising=$!
+	job_with 32
+	sleep 3
+	kill -INT "$advising"
+	wait $advising || true
+	cat said
+	[ "$(field 'largest["missing"] is not None, a["advised"]["batch_size"] in (8, None)' printed)" = "(True, True)" ]
 	nothing_runs
 }
 

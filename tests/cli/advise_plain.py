@@ -17,8 +17,12 @@ parser.add_argument("--accumulate", type=int, default=1, help="batches of an ite
 parser.add_argument("--never", action="store_true", help="never starts an iteration")
 parser.add_argument("--terminal", action="store_true", help="needs a terminal")
 arguments = parser.parse_args()
-if arguments.terminal and not sys.stdin.isatty():
-    sys.exit("standard input is not a terminal")
+if arguments.terminal:
+    if not sys.stdin.isatty():
+        sys.exit("standard input is not a terminal")
+    size = os.get_terminal_size(sys.stdin.fileno())
+    # Input has ended, as often as it is read.
+    print("columns %d, read %r" % (size.columns, [sys.stdin.readline() for _ in range(3)]), flush=True)
 if arguments.never:
     time.sleep(1000)
 batch = arguments.batch

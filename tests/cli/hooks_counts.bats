@@ -43,7 +43,7 @@ counts_equal() {
 }
 
 @test "loops over a loader: left early, asked again, looked at" {
-	counts_equal left_early endless cycled looked_at workers_anew pictures
+	counts_equal left_early endless cycled looked_at workers_anew pictures graphed
 }
 
 @test "several optimizers are one iteration a batch" {

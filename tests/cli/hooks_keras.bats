@@ -193,6 +193,12 @@ SET="$SOURCE_ROOT/tests/hooks/keras_set.py"
 	[ "$(run_key run.strain loader_set)" = batch_size=20 ]
 	[ -z "$(run_key run.strain loader_set_missing)" ]
 	[ "$(run_key run.strain loader_batch_size)" = 20 ]
+	STRAIN_SET="batch_size=20 was=8" record "$PYTHON" "$SET" repeated >out
+	[ "$(cat out)" = "20/0 20/0 20/0 " ]
+	[ "$(run_key run.strain loader_batch_size)" = 20 ]
+	[ "$(python_sql run.strain "SELECT count(*), sum(samples) FROM span WHERE kind = 'iteration'")" = '60|1200' ]
+	STRAIN_SET="batch_size=500 was=8" record "$PYTHON" "$SET" repeated >out # more than there are
+	[ "$(python_sql run.strain "SELECT count(*), sum(samples) FROM span WHERE kind = 'iteration'")" = '3|1200' ]
 	STRAIN_SET="batch_size=20 was=8" record "$PYTHON" "$SET" sequence >out
 	[ "$(cat out)" = "50/50 50/50 50/50 " ]
 	[ -z "$(run_key run.strain loader_set)" ]

@@ -96,6 +96,22 @@ class Dicts(Dataset):
 
 
 @case
+def graphed(count):
+    """weiaicunzai/pytorch-cifar100: the model is called before the loop, to draw its graph."""
+    model, loader = mlp(), DataLoader(rows(50), 8)
+    optimizer = sgd(model)
+    model(torch.zeros(1, 8))
+    for _ in range(2):
+        for x, y in loader:
+            optimizer.zero_grad()
+            functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+            count.step(len(x))
+        count.epochs += 1
+    count.iterations = None  # the call counts as one, without samples
+
+
+@case
 def dicts(count):
     """Batches are dicts, with strings first."""
     model, loader = mlp(), DataLoader(Dicts(), 7, shuffle=True)

@@ -67,6 +67,8 @@ def train(way):
         elif way == "endless":
             endless = data.repeat().batch(8)
             model.fit(endless, steps_per_epoch=50, validation_data=batches, validation_steps=20, **options)
+        elif way == "repeated":
+            model.fit(batches.repeat(), steps_per_epoch=50, **options)
         elif way == "unknown":
             model.fit(batches.filter(lambda *_: True), **options)
     assert len(model.predict(x, verbose=0)) == 400

@@ -117,6 +117,9 @@ def batch_sizes():
     assert DataLoader(data(8), 4).batch_size == 6 and DataLoader(data(8), 4).num_workers == 0
     assert DataLoader(data(8), 5).batch_size == 5
     assert DataLoader(data(8), batch_size=None).batch_size is None
+    endless = make(Endless(), 4)  # its workers are not changed
+    assert endless.batch_size == 6 and endless.num_workers == 0
+    assert said.pop()[0] == "loader_set" and "iterable" in said.pop()[1], said
     assert set(said) == {("loader_set", "batch_size=6 num_workers=1"), ("loader_set", "batch_size=6")}, said
     said = install("batch_size=6")
     assert DataLoader(data(8), 4, True).batch_size == 6

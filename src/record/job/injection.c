@@ -256,9 +256,9 @@ static int find_part(const struct part *part, char *const *command, char **ret, 
 		return 0;
 	}
 	if (r < 0) {
-		// e->text must not be printed into itself
-		const struct error first = e ? *e : (struct error){0};
-		return error_set(e, -r, "%.230s; no copy: %.230s", first.text, why.text);
+		// error_set() must not read what it writes.
+		const struct error unsafe = e ? *e : (struct error){0};
+		return error_set(e, -r, "%.230s; no copy: %.230s", unsafe.text, why.text);
 	}
 	*ret = join(copy, part->file);
 	return *ret ? 0 : error_set(e, ENOMEM, "out of memory");

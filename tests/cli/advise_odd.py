@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# SPDX-FileCopyrightText: the strain authors
+"""Jobs whose batches or workers no hook can set, for the tests of strain advise."""
+
+import sys
+
+import torch
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+
+torch.set_num_threads(1)
+SIZE = 16
+kind = sys.argv[1]
+inputs, labels = torch.randn(4000, 32), torch.randint(0, 4, (4000,))
+
+
+class Samples(IterableDataset):
+    """Each worker would read all of it."""
+
+    def __iter__(self):
+        return iter(list(zip(inputs, labels)))
+
+
+def by_hand():
+    """Batches without a loader."""
+    for start in range(0, len(inputs), SIZE):
+        yield inputs[start : start + SIZE], labels[start : start + SIZE]
+
+
+class OfSize(torch.nn.Module):
+    """A model that is built for one batch size."""
+
+    def __init__(self):
+        super().__init__()
+        self.bias = torch.nn.Parameter(torch.zeros(SIZE, 4))
+
+    def forward(self, scores):
+        return scores + self.bias
+
+
+layers = [torch.nn.Linear(32, 64), torch.nn.ReLU(), torch.nn.Linear(64, 4)]
+if kind == "iterable":
+    loader = DataLoader(Samples(), batch_size=SIZE)
+elif kind == "of-size":
+    loader = DataLoader(TensorDataset(inputs, labels), batch_size=SIZE, drop_last=True)
+    layers.append(OfSize())
+model = torch.nn.Sequential(*layers)
+optimizer = torch.optim.SGD(model.parameters(), 0.01)
+while True:
+    for x, y in by_hand() if kind == "by-hand" else loader:
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
