@@ -36,7 +36,7 @@
 #define VERIFY_ITERATIONS 10
 // The first pass of a probe that measures a rate lasts at least this long.
 #define RATE_SECONDS 4.0
-// After so many seconds of iterations, the rate is used even if its interval is wide: on a machine
+// So many seconds after the first iteration, the rate is used even if its interval is wide: on a machine
 // whose load changes, more iterations do not narrow it.
 #define ENOUGH_SECONDS 12.0
 // A larger probe is made if the answer is this far beyond the largest batch size probed.
@@ -949,14 +949,16 @@ static double batch_quantile(const struct estimate *line, double fits, double fa
 	double below = fits > 0 ? gsl_cdf_gaussian_P(fits - line->value, deviation) : 0;
 	double above = fails > 0 ? gsl_cdf_gaussian_P(fails - line->value, deviation) : 1;
 	double x = line->value + gsl_cdf_gaussian_Pinv(below + share * (above - below), deviation);
-	bool outside = !isfinite(x) || x <= fits || (fails > 0 && x >= fails);
-	return outside && fails > 0 ? (fits + fails) / 2 : x;
+	double quarter = (fails - fits) /
+	                 4; // what lies between is halved, if the line knows little
+	bool unlikely = !isfinite(x) || x < fits + quarter || x > fails - quarter;
+	return fails > 0 && unlikely ? (fits + fails) / 2 : x;
 }
 
 // The next batch size to run under the limit. With regular memory first just below the line's
 // answer; else one that fits more likely than not. Then what halves the rest. 0: the answer is
 // narrow enough.
-static int64_t batch_to_verify(const struct advice *a, int failures)
+static int64_t batch_to_verify(const struct advice *a, int failures, bool bent)
 {
 	double fits = fmax(0, (double)a->verified_batch), fails = fmax(0, (double)a->failed_batch);
 	double ran = largest_below(a);
@@ -970,7 +972,9 @@ static int64_t batch_to_verify(const struct advice *a, int failures)
 		return (int64_t)fmax(1, first);
 	}
 	double next = a->pinned && fails == 0 ? a->largest.value
-	                                      : batch_quantile(&a->largest, fits, fails, 0.5);
+	              : fails > 0 && (a->pinned || bent)
+	                      ? (fits + fails) / 2
+	                      : batch_quantile(&a->largest, fits, fails, 0.5);
 	return next > NARROW * fits ? (int64_t)next : 0;
 }
 
@@ -982,8 +986,9 @@ static int probe_nearer(struct work *w, struct error *e)
 	double before = a->largest.value;
 	int64_t batch = (int64_t)(NEARER * (double)a->failed_batch);
 	double seconds = expected_seconds(w, (double)batch, LINE_ITERATIONS);
-	if ((double)batch < NEARER_LEAST * a->memory.batch_max || !goes_on(w, seconds) ||
-		seconds * 1e9 > (double)w->config->limit_ns) {
+	// A limit that applies to every probe would make this one a verification.
+	if (binds(a) || (double)batch < NEARER_LEAST * a->memory.batch_max ||
+		!goes_on(w, seconds) || seconds * 1e9 > (double)w->config->limit_ns) {
 		return 0;
 	}
 	int r = probe_line(w, batch, false, e);
@@ -1009,7 +1014,7 @@ static int find_largest(struct work *w, struct error *e)
 	int failures = 0; // since the line changed
 	bool bent = false;
 	for (int i = 0; i < (bent ? VERIFIES_BENT : VERIFIES_MAX); i++) {
-		int64_t batch = batch_to_verify(a, failures);
+		int64_t batch = batch_to_verify(a, failures, bent);
 		if (batch < 1) {
 			break;
 		}

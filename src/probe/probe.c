@@ -121,6 +121,14 @@ static bool has_epochs(const struct watched *w, struct reader *reader, const str
 	return ended >= w->config->epochs || !shortened;
 }
 
+// Seconds since the first iteration. Iterations take less of them if validation takes the rest, or
+// if the marks of brief ones are lost.
+static double seconds_since(const struct watched *w, const struct phases *phases)
+{
+	double startup = phases->startup_s >= 0 ? phases->startup_s : 0;
+	return (double)(clock_monotonic_ns() - w->start_ns) / 1e9 - startup;
+}
+
 // Whether the rate is known precisely enough.
 static bool look(struct watched *w)
 {
@@ -138,7 +146,7 @@ static bool look(struct watched *w)
 		known = stalls_rate_is_known(&phases, w->config->error,
 			w->config->seconds > 0 ? w->config->seconds : PROBE_SECONDS);
 		known = known ||
-		        (w->config->enough > 0 && phases.iterations_s >= w->config->enough &&
+		        (w->config->enough > 0 && seconds_since(w, &phases) >= w->config->enough &&
 				phases.steady >= ENOUGH_ITERATIONS);
 		known = known && phases.steady >= needed_iterations(find_ahead(reader)) &&
 		        has_epochs(w, reader, &a);

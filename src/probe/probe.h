@@ -36,7 +36,7 @@ struct probe_config {
 	const char *const *environment; // "NAME=VALUE", or "NAME" to unset it; ends with NULL
 	double error; // relative error at which the rate counts as known (0.03)
 	double seconds; // least length of the iterations of a rate; 0: PROBE_SECONDS
-	double enough; // length of iterations after which the rate is taken as it is; 0: none
+	double enough; // seconds since the first iteration after which any rate is used; 0: none
 	// Epochs that must have ended, too, if hooks shorten them (STRAIN_SHORT); 0: none
 	unsigned epochs;
 	uint64_t limit_ns;
