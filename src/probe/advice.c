@@ -34,10 +34,12 @@
 // Iterations of a pass in probes of the line, and in those that verify.
 #define LINE_ITERATIONS 6
 #define VERIFY_ITERATIONS 10
+// At least so many where more take too long: the optimizer's state and most workspaces are there.
+#define VERIFY_LEAST 4
 // The first pass of a probe that measures a rate lasts at least this long.
 #define RATE_SECONDS 4.0
-// So many seconds after the first iteration, the rate is used even if its interval is wide: on a machine
-// whose load changes, more iterations do not narrow it.
+// So many seconds after the first iteration, the rate is used even if its interval is wide: on a
+// machine whose load changes, more iterations do not narrow it.
 #define ENOUGH_SECONDS 12.0
 // A larger probe is made if the answer is this far beyond the largest batch size probed.
 #define REACH 8
@@ -560,10 +562,22 @@ static double limited_bytes(const struct advice *a, const struct advice_probe *p
 	}
 }
 
+// Without a cgroup the job's kernel memory (page tables, sockets, shared pages' metadata) is not
+// known. It counts against a cgroup's limit: 2 % of the rest in small PyTorch jobs.
+#define KERNEL_SHARE 0.03
+
+static bool misses_kernel_memory(const struct advice *a)
+{
+	bool of_host = a->limit_kind != ADVICE_LIMIT_GPU &&
+	               a->limit_kind != ADVICE_LIMIT_ADDRESS_SPACE;
+	return of_host && a->now && !isfinite(a->now->seen.kernel);
+}
+
 // The limit without its margin.
 static double usable_bytes(const struct work *w)
 {
-	return w->a->limit_bytes * (1 - w->config->margin);
+	double share = misses_kernel_memory(w->a) ? KERNEL_SHARE : 0;
+	return w->a->limit_bytes * (1 - w->config->margin) * (1 - share);
 }
 
 // A job that ran out of memory holds at least this share of its limit.
@@ -868,7 +882,7 @@ static int find_line(struct work *w, struct error *e)
 
 // Runs the largest batch under the limit. Returns 1 if it fits, 0 if not, -ENODATA if that is not
 // known.
-static int verify(struct work *w, int64_t batch, struct error *e)
+static int verify(struct work *w, int64_t batch, unsigned iterations, struct error *e)
 {
 	struct advice *a = w->a;
 	struct advice_probe *p;
@@ -878,7 +892,7 @@ static int verify(struct work *w, int64_t batch, struct error *e)
 		.batch_size = batch,
 		.workers = -1,
 		.limit_bytes = limit_to_set(w),
-		.iterations = VERIFY_ITERATIONS};
+		.iterations = iterations};
 	char limit[32];
 	text_bytes(limit, sizeof(limit), a->limit_bytes);
 	say_probe(w, 2, "batch size %" PRId64 "%s%s", batch,
@@ -1005,6 +1019,11 @@ static int find_largest(struct work *w, struct error *e)
 	if (!a->has_memory || a->largest_missing) {
 		return 0;
 	}
+	if (a->memory.flat && a->now_bytes > usable_bytes(w)) {
+		a->largest = (struct estimate){0, 0, 0};
+		a->nothing_fits = true;
+		return 0;
+	}
 	if (a->memory.flat) {
 		set_largest_missing(
 			a, format("memory does not grow with the batch size between %.0f and %.0f",
@@ -1018,16 +1037,22 @@ static int find_largest(struct work *w, struct error *e)
 		if (batch < 1) {
 			break;
 		}
-		double seconds = expected_seconds(w, (double)batch, VERIFY_ITERATIONS);
-		if (seconds * 1e9 > (double)w->config->limit_ns) {
+		unsigned iterations = VERIFY_ITERATIONS;
+		double limit = (double)w->config->limit_ns / 1e9;
+		double seconds = expected_seconds(w, (double)batch, iterations);
+		if (seconds > limit) {
+			iterations = VERIFY_LEAST;
+			seconds = expected_seconds(w, (double)batch, iterations);
+		}
+		if (seconds > limit) {
 			set_unverified(
-				a, "a run would take about %.0f s, longer than --limit", seconds);
+				a, "a run would take about %.0f s: set --limit to more", seconds);
 			break;
 		}
 		if (!goes_on(w, seconds)) {
 			break;
 		}
-		int r = verify(w, batch, e);
+		int r = verify(w, batch, iterations, e);
 		if (r == -ENOMEM) {
 			return r;
 		}
@@ -1371,6 +1396,24 @@ static struct advice_choice choose_workers(const struct work *w, int64_t batch)
 	return best;
 }
 
+// Replaces what the models say of a configuration by what its last run showed. Returns that run's
+// memory; NAN: it did not run.
+static double take_seen(const struct advice *a, struct advice_choice *c)
+{
+	double bytes = NAN;
+	for (size_t i = 0; i < a->n; i++) {
+		const struct advice_probe *p = &a->probes[i];
+		bool same = batch_of(p) == c->batch_size &&
+		            (workers_of(p) == c->workers || workers_of(p) < 0);
+		if (same && !p->failed && !p->apart && p->seen.rate.value > 0 &&
+			(p->step == ADVICE_NOW || p->step == ADVICE_ADVISED)) {
+			c->at.rate = p->seen.rate;
+			bytes = limited_bytes(a, p);
+		}
+	}
+	return bytes;
+}
+
 // What more and fewer CPUs, and other batch sizes, would bring.
 static void fill_tables(struct work *w)
 {
@@ -1389,8 +1432,11 @@ static void fill_tables(struct work *w)
 		if (c.batch_size < 0) {
 			break;
 		}
-		a->by_batch_bytes[a->n_by_batch] = bytes_known_at(
-			a, (double)batch, fmax(0, (double)c.workers));
+		double bytes = take_seen(a, &c);
+		a->by_batch_bytes[a->n_by_batch] = isfinite(bytes)
+		                                           ? bytes
+		                                           : bytes_known_at(a, (double)batch,
+								     fmax(0, (double)c.workers));
 		a->by_batch[a->n_by_batch++] = c;
 	}
 }
