@@ -173,7 +173,7 @@ static const char *find_obstacle(const struct asked *a, const struct what_if_cas
 	struct what_if_values recorded = what_if_recorded(&a->what);
 	struct cpus allowed;
 	if (isfinite(of[WHAT_IF_GPU_SPEED]) || isfinite(of[WHAT_IF_CPU_SPEED])) {
-		return "the speed of processors cannot be changed here";
+		return "this machine cannot change the speed of its processors";
 	}
 	if (isfinite(of[WHAT_IF_CPUS]) &&
 		(cpus_of_self(&allowed) < 0 || of[WHAT_IF_CPUS] > cpus_count(&allowed))) {

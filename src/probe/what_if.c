@@ -169,7 +169,7 @@ static bool place_storage(const struct what_if *w, struct what_if_case *c, struc
 	if (changes(c, WHAT_IF_DISK_READ)) {
 		at->storage_rate = c->values.of[WHAT_IF_DISK_READ];
 		if (!(from_storage > NOTHING_STORED)) {
-			c->note = "nothing comes from storage";
+			c->note = "no bytes come from storage";
 		}
 	} else if (from_storage > 1 - seen + NOTHING_STORED && !isfinite(w->model.storage_rate)) {
 		set_unknown(c, "the speed of storage was not observed: set --disk-read");

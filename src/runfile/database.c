@@ -412,9 +412,9 @@ static int refuse(const struct entry *entry, bool known, struct error *e)
 	snprintf(name, sizeof(name), "%s", entry->name);
 	name[strcspn(name, "\n\r")] = '\0';
 	bool vowel = strcmp(entry->type, "index") == 0;
-	return error_set(e, EBADMSG, "its schema is not a run's: found %s %.10s, '%s', %s",
+	return error_set(e, EBADMSG, "its schema is not that of a run: found %s %.10s, '%s', %s",
 		vowel ? "an" : "a", entry->type, name,
-		known ? "as no run has it" : "that no run has");
+		known ? "with an unknown definition" : "which is not part of it");
 }
 
 static int check_rows(sqlite3_stmt *row, sqlite3_int64 version, struct error *e)
@@ -437,7 +437,8 @@ static int check_rows(sqlite3_stmt *row, sqlite3_int64 version, struct error *e)
 		if (!seen[i] && !is_younger(&statements[i], version)) {
 			struct statement name = word_of(&statements[i], 2);
 			return error_set(e, EBADMSG,
-				"its schema is not a run's: found no '%.*s' as runs have it",
+				"its schema is not that of a run: it has no '%.*s' with the known "
+				"definition",
 				(int)name.length, name.text);
 		}
 	}

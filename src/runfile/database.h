@@ -102,7 +102,7 @@ bool database_is_shared_journal(int fd);
 // tables with other definitions could do anything (docs/format.md).
 
 // 0: exactly the schema of its version (PRAGMA user_version); a newer minor version may have
-// additional tables and indexes. -EBADMSG with a text "a trigger, 'x', that no run has", without
+// additional tables and indexes. -EBADMSG with a text "a trigger, 'x', which is not part of it", without
 // the path.
 int database_check_schema(sqlite3 *database, struct error *e);
 

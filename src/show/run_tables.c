@@ -363,7 +363,7 @@ enum {
 static const struct column phase_columns[N_PHASE_COLUMNS] = {
 	[PHASE_NAME] = {"phase", "PHASE", COLUMN_TEXT, 0},
 	[PHASE_SHARE] = {"share_ratio", "SHARE", COLUMN_RATIO, 0},
-	[PHASE_BETWEEN] = {NULL, "95 % SURE", COLUMN_LABEL, 3},
+	[PHASE_BETWEEN] = {NULL, "95 % CI", COLUMN_LABEL, 3},
 	[PHASE_LOW] = {"share_low_ratio", NULL, COLUMN_RATIO, 0},
 	[PHASE_HIGH] = {"share_high_ratio", NULL, COLUMN_RATIO, 0},
 	[PHASE_MEAN] = {"mean_s", "MEAN", COLUMN_SECONDS, 0},
@@ -523,7 +523,7 @@ static const struct column worker_columns[] = {
 	{"samples", "SAMPLES", COLUMN_WHOLE, 3},
 	{"batch_p50_s", "MEDIAN BATCH", COLUMN_SECONDS, 4},
 	{"batch_max_s", "LONGEST", COLUMN_SECONDS, 2},
-	{"per_sample_s", "EACH SAMPLE", COLUMN_SECONDS, 0},
+	{"per_sample_s", "PER SAMPLE", COLUMN_SECONDS, 0},
 	{"prepare_s", "TOTAL", COLUMN_SECONDS, 6},
 	{"busy_ratio", "BUSY", COLUMN_RATIO, 1},
 	{"cpu_s", "CPU TIME", COLUMN_SECONDS, 0},

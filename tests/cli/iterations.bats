@@ -22,7 +22,7 @@ setup() {
 		ITERATIONS     MEAN   MEDIAN     95 %     99 %  SLOWEST  SAMPLES/S
 		       899  23.4 ms  26.3 ms  30.9 ms  55.5 ms   119 ms      1,369
 		
-		PHASE       SHARE  95 % SURE        MEAN   MEDIAN     95 %  LONGEST  WHOLE R
+		PHASE       SHARE  95 % CI          MEAN   MEDIAN     95 %  LONGEST  WHOLE R
 		data         45 %  38 to 52 %    10.6 ms  15.8 ms  18.6 ms   101 ms      9.6
 		transfer    3.3 %  2.9 to 3.7 %  0.77 ms  0.74 ms  0.95 ms  1.07 ms     691
 		forward      16 %  14 to 18 %    3.84 ms  3.72 ms  4.75 ms  5.35 ms      3.5
@@ -47,7 +47,7 @@ setup() {
 @test "--iterations adds phases by epoch, workers, and more slow ones" {
 	run -0 "$STRAIN" show --iterations train.strain
 	[[ "$output" == *$'\n'"EPOCH  ITERATIONS  SAMPLES/S  OUTSIDE   data  transfer"*"checkpoint"$'\n'* ]]
-	[[ "$output" == *"PREPARES"*"EACH SAMPLE"*"CPU TIME"* ]]
+	[[ "$output" == *"PREPARES"*"PER SAMPLE"*"CPU TIME"* ]]
 	[[ "$output" == *$'\n'"worker 0 "*" 300    9,600 "*" ms "* ]]
 	[[ "$output" == *$'\n'"process 100002 "* ]]
 	[ "$(sed -n '/^SLOWEST/,/^$/p' <<<"$output" | grep -c ' instead of ')" = 10 ]

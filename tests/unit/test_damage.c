@@ -128,7 +128,7 @@ static void test_other_versions(void **state)
 	assert_int_equal(reader_state(r), RUN_FINISHED);
 	reader_free(r);
 	change(p->place.run, "ALTER TABLE span ADD COLUMN colour TEXT");
-	assert_refused(p->place.run, EBADMSG, "found a table, 'span', as no run has it");
+	assert_refused(p->place.run, EBADMSG, "found a table, 'span', with an unknown definition");
 }
 
 static void test_a_view_in_place_of_a_table(void **state)
@@ -137,7 +137,7 @@ static void test_a_view_in_place_of_a_table(void **state)
 	change(p->place.run, "ALTER TABLE run RENAME TO hidden; CREATE VIEW run AS WITH RECURSIVE "
 			     "x(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM x) "
 			     "SELECT n AS key, n AS value FROM x");
-	assert_refused(p->place.run, EBADMSG, "found a table, 'hidden', that no run has");
+	assert_refused(p->place.run, EBADMSG, "found a table, 'hidden', which is not part of it");
 }
 
 static int count_values(void *context, int64_t entity, const struct block *b)

@@ -394,7 +394,7 @@ static void test_gaps_that_last_have_a_reason(void **state)
 		missing_reason(r, gpu(0), "strain.gpu.clock.sm"), "the driver timed out");
 	assert_string_equal(missing_reason(r, gpu(0), "strain.gpu.clock.memory"), "(not said)");
 	assert_string_equal(missing_reason(r, gpu(0), "strain.gpu.job.memory.usage"),
-		"the driver does not tell how much memory a process holds");
+		"the driver does not report memory by process");
 	recording_free(r);
 	r = record(OWN_PIDS, "/dev/null", "gpu 0 processes 77:5000:50\n");
 	play(r, 1010); // too short for ten readings

@@ -143,7 +143,7 @@ static void test_what_is_not_known_is_missing(void **state)
 	c = what_if_predict(&w, &both);
 	assert_true(c.at.bound == RATE_STORAGE && c.at.rate.value < 500);
 	c = with(&w, WHAT_IF_DISK_READ, 1e9);
-	assert_non_null(strstr(c.note, "nothing comes from storage"));
+	assert_non_null(strstr(c.note, "no bytes come from storage"));
 }
 
 static void test_gpus(void **state)

@@ -1779,7 +1779,7 @@ static void take_list(struct gpu_source *s, const struct nvml_process *list, siz
 	}
 	bool memoryless = memory[0] == VALUE_MISSING || memory[1] == VALUE_MISSING;
 	r->why = s->nested    ? nested_reason
-	         : memoryless ? "the driver does not tell how much memory a process holds"
+	         : memoryless ? "the driver does not report memory by process"
 	                      : "there were too few readings to attribute its processes";
 }
 
