@@ -437,8 +437,7 @@ static int check_rows(sqlite3_stmt *row, sqlite3_int64 version, struct error *e)
 		if (!seen[i] && !is_younger(&statements[i], version)) {
 			struct statement name = word_of(&statements[i], 2);
 			return error_set(e, EBADMSG,
-				"its schema is not that of a run: it has no '%.*s' with the known "
-				"definition",
+				"its schema is not that of a run: '%.*s' is missing or differs",
 				(int)name.length, name.text);
 		}
 	}
