@@ -20,13 +20,13 @@
 // - run/: one run: analysis.c loads it in stages (tables, processes, overview, phases); summary,
 //   measures, outcome
 // - verdict/: facts.c gathers numbers, causes.c has the table of causes, verdict.c the sentences
-// - study/: many runs: catalogue.c, digest.c, selection.c, run_table.c (SQL), pivot.c, comparison.c,
-//   layout.c
+// - study/: many runs: catalogue.c, digest.c, selection.c, run_table.c (SQL), pivot.c,
+//   comparison.c, layout.c
 // - sweep/: plan (YAML), trials (the matrix), sweep (the directory), executors, results
 // - probe/: short runs of a job that measure its largest batch, stalls and the gain of advice,
 //   and models of memory and rate
-// - show/: tables, JSON, CSV, figure.c (gnuplot draws by figure.gp), page.c, which fills web/ with a
-//   run's data
+// - show/: tables, JSON, CSV, figure.c (gnuplot draws by figure.gp), page.c, which fills web/
+//   with a run's data
 // - cmd/: one file per command in the table below; the only place that prints or exits
 //
 // kernel, NVML -> machine -> source -> sampler -> writer -> run file -> reader -> run -> verdict

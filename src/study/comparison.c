@@ -1157,7 +1157,7 @@ static int warn_of_repeats(struct compare_warnings *w, const struct pivot_reques
 	enum measure_id measure = measure_of(request);
 	size_t n = request->n_runs;
 	_cleanup_free_ bool *seen = calloc(2 * n + 1, sizeof(*seen));
-	_cleanup_free_ const struct digest **runs = calloc(n + 1, sizeof(*runs));
+	_cleanup_free_ const struct digest **runs = calloc(n + 1, sizeof(struct digest *));
 	_cleanup_free_ double *numbers = calloc(n + 1, sizeof(*numbers));
 	struct group g = {runs, numbers, 0};
 	int r = seen && runs && numbers ? 0 : -ENOMEM;

@@ -558,11 +558,10 @@ int sweep_open_file(const struct sweep *sweep, const char *name)
 static DIR *sweep_list(const struct sweep *sweep)
 {
 	// A new descriptor has its own position.
-	_cleanup_close_ int fd = openat(
-		sweep->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	int fd = openat(sweep->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
-	if (folder) {
-		fd = -1;
+	if (fd >= 0 && !folder) {
+		close(fd);
 	}
 	return folder;
 }

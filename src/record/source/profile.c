@@ -60,7 +60,7 @@ enum {
 #define MAPS_LONGEST_NS (64 * NS_PER_S)
 #define SLICE_NS (500 * NS_PER_MS)
 #define SLICE_PART 16
-#define MANY_ADDRESSES -1
+#define MANY_ADDRESSES (-1)
 // Counts by phase are written when the run has become half as long again. This gives few rows per
 // key, and if the recorder is killed, two thirds of the counts remain.
 #define PHASES_FIRST_NS ((int64_t)(10 * NS_PER_S))
