@@ -59,15 +59,22 @@
 // probability.
 #define CAREFUL 0.3
 #define NORMAL_95 1.96
+// Seconds of iterations of the run that confirms; and an error of the rate that ends it no sooner.
+#define LASTING_SECONDS 15.0
+#define LASTING_ERROR 1e-9
+// A batch size that failed after it had fitted is followed by one of this share of it.
+#define BELOW_FAILED 0.92
 // An answer is narrow enough if the next size to verify is within this factor of one that fits.
 #define NARROW 1.03
+#define NARROW_IRREGULAR 1.12
 // With an allocator whose memory is regular, the line's answer is too large by a sample or two.
 #define OVERSHOOT 0.985
 #define BATCH_MOST PLACEHOLDER_BATCH_MOST
 #define WORKERS_MOST 64
 #define START_SECONDS 8 // of a job, roughly, before its first iteration
 
-enum { VERIFIES_MAX = 3, VERIFIES_BENT = 6, ADVISED_MAX = 3, SETTINGS_TRIED = 2 };
+enum { VERIFIES_MAX = 3, VERIFIES_BENT = 6, CONFIRMS_MAX = 4 };
+enum { ADVISED_MAX = 3, SETTINGS_TRIED = 2 };
 
 static const char *const step_names[N_ADVICE_STEPS] = {
 	[ADVICE_NOW] = "now",
@@ -209,6 +216,7 @@ struct wish { // what a probe should run
 	const struct setting_list *settings; // NULL: the advised ones
 	double learning_rate; // 0: the script's own
 	double cpus; // 0: as configured
+	double lasting; // seconds of iterations, with epochs of full length; 0: shortened ones
 	bool whole; // epochs of full length, until the time of a run that compares convergence
 };
 
@@ -409,7 +417,7 @@ static void list_environment(const struct work *w, const struct wish *wish, stru
 			c->environment[n++] = settings->items[i].value;
 		}
 	}
-	if (w->shorten && !wish->whole) {
+	if (w->shorten && !wish->whole && !(wish->lasting > 0)) {
 		c->environment[n++] = c->shorten;
 	}
 	if (c->set) {
@@ -451,12 +459,15 @@ static int record(struct work *w, const struct wish *wish, struct advice_probe *
 				  .overlay = config->overlay,
 				  .options = call.options,
 				  .environment = call.environment,
-				  .error = wish->whole ? 0
-	                                   : rated     ? config->error
-	                                               : 1,
+				  .error = wish->whole         ? 0
+	                                   : wish->lasting > 0 ? LASTING_ERROR
+	                                   : rated             ? config->error
+	                                                       : 1,
 				  .seconds = rated ? RATE_SECONDS / 2 : 0.001,
-				  .epochs = 2,
-				  .enough = wish->whole ? 0 : ENOUGH_SECONDS,
+				  .epochs = wish->lasting > 0 ? 0 : 2,
+				  .enough = wish->whole         ? 0
+	                                    : wish->lasting > 0 ? wish->lasting
+	                                                        : ENOUGH_SECONDS,
 				  .limit_ns = wish->whole ? config->converge_ns : config->limit_ns,
 				  .look = look_at_address_space,
 				  .context = w,
@@ -571,6 +582,12 @@ static bool misses_kernel_memory(const struct advice *a)
 	bool of_host = a->limit_kind != ADVICE_LIMIT_GPU &&
 	               a->limit_kind != ADVICE_LIMIT_ADDRESS_SPACE;
 	return of_host && a->now && !isfinite(a->now->seen.kernel);
+}
+
+// Whether a batch size needs about the same memory in each run.
+static bool is_regular(const struct advice *a)
+{
+	return a->pinned || a->limit_kind == ADVICE_LIMIT_GPU;
 }
 
 // The limit without its margin.
@@ -727,9 +744,7 @@ static void add_point(struct work *w, const struct advice_probe *p)
 static bool fit_memory(struct work *w)
 {
 	struct advice *a = w->a;
-	double deviation = a->pinned || a->limit_kind == ADVICE_LIMIT_GPU
-	                           ? MEMORY_DEVIATION_PINNED
-	                           : MEMORY_DEVIATION_DEFAULT;
+	double deviation = is_regular(a) ? MEMORY_DEVIATION_PINNED : MEMORY_DEVIATION_DEFAULT;
 	a->has_memory = memory_model_fit(a->points, a->n_points, deviation, &a->memory);
 	if (a->has_memory) {
 		a->largest = memory_model_largest(&a->memory, usable_bytes(w), most_samples(a));
@@ -858,7 +873,7 @@ static int find_line(struct work *w, struct error *e)
 	}
 	find_thesis(a);
 	// glibc's own peaks vary from run to run: measure both sizes twice.
-	if (!a->pinned && a->limit_kind != ADVICE_LIMIT_GPU) {
+	if (!is_regular(a)) {
 		for (int i = 0; i < 2 && goes_on(w, a->now->seconds); i++) {
 			r = probe_line(w, i == 0 ? second : batch_of(a->now), false, e);
 			if (r < 0) {
@@ -882,7 +897,8 @@ static int find_line(struct work *w, struct error *e)
 
 // Runs the largest batch under the limit. Returns 1 if it fits, 0 if not, -ENODATA if that is not
 // known.
-static int verify(struct work *w, int64_t batch, unsigned iterations, struct error *e)
+static int verify(
+	struct work *w, int64_t batch, unsigned iterations, double lasting, struct error *e)
 {
 	struct advice *a = w->a;
 	struct advice_probe *p;
@@ -892,6 +908,7 @@ static int verify(struct work *w, int64_t batch, unsigned iterations, struct err
 		.batch_size = batch,
 		.workers = -1,
 		.limit_bytes = limit_to_set(w),
+		.lasting = lasting,
 		.iterations = iterations};
 	char limit[32];
 	text_bytes(limit, sizeof(limit), a->limit_bytes);
@@ -929,10 +946,12 @@ static int verify(struct work *w, int64_t batch, unsigned iterations, struct err
 	double bytes = limited_bytes(a, p);
 	bool under = limits || a->limit_kind == ADVICE_LIMIT_CGROUP ||
 	             a->limit_kind == ADVICE_LIMIT_ADDRESS_SPACE;
-	if (isfinite(bytes) && !(under && a->limit_kind != ADVICE_LIMIT_ADDRESS_SPACE)) {
+	if (isfinite(bytes) && (!under || a->limit_kind == ADVICE_LIMIT_ADDRESS_SPACE)) {
 		add_point(w, p);
-	} else if (isfinite(bytes) && bytes < 0.97 * a->limit_bytes) {
-		add_point(w, p); // far enough below the limit that reclaim changed nothing
+	} else if (isfinite(bytes) && is_regular(a) && bytes < 0.97 * a->limit_bytes) {
+		// Far enough below the limit that reclaim changed nothing. If memory is irregular,
+		// the runs that pass are those that happened to need less.
+		add_point(w, p);
 	}
 	if (!under && bytes > usable_bytes(w)) {
 		return 0;
@@ -989,7 +1008,8 @@ static int64_t batch_to_verify(const struct advice *a, int failures, bool bent)
 	              : fails > 0 && (a->pinned || bent)
 	                      ? (fits + fails) / 2
 	                      : batch_quantile(&a->largest, fits, fails, 0.5);
-	return next > NARROW * fits ? (int64_t)next : 0;
+	next = is_regular(a) ? next : fmin(next, 2 * fits);
+	return next > (is_regular(a) ? NARROW : NARROW_IRREGULAR) * fits ? (int64_t)next : 0;
 }
 
 // Measures memory nearer to a batch size that did not fit, where it may lie on another line (larger
@@ -1012,7 +1032,89 @@ static int probe_nearer(struct work *w, struct error *e)
 	return a->largest.value < 0.96 * before;
 }
 
-// Narrows the answer by runs under the limit.
+// Runs a batch size under the limit, if there is time, and learns from it. lasting: as in struct
+// wish. Returns as verify().
+static int verify_in_time(struct work *w, int64_t batch, double lasting, struct error *e)
+{
+	struct advice *a = w->a;
+	unsigned iterations = VERIFY_ITERATIONS;
+	double limit = (double)w->config->limit_ns / 1e9;
+	double seconds = lasting + expected_seconds(w, (double)batch, iterations);
+	if (seconds > limit) {
+		iterations = VERIFY_LEAST;
+		seconds = lasting + expected_seconds(w, (double)batch, iterations);
+	}
+	if (seconds > limit) {
+		set_unverified(a, "a run would take about %.0f s: set --limit to more", seconds);
+		return -ENODATA;
+	}
+	if (!goes_on(w, seconds)) {
+		return -ENODATA;
+	}
+	int r = verify(w, batch, iterations, lasting, e);
+	if (r < 0 || a->largest_missing) {
+		return r < 0 ? r : -ENODATA;
+	}
+	if (r == 1) {
+		a->verified_batch = batch;
+		a->verified_long = lasting > 0;
+	} else {
+		a->failed_batch = batch;
+	}
+	fit_memory(w);
+	return r;
+}
+
+// Narrows the answer by runs under the limit. Returns 0 or -ENOMEM.
+static int narrow_largest(struct work *w, bool *ret_bent, struct error *e)
+{
+	struct advice *a = w->a;
+	int failures = 0; // since the line changed
+	bool bent = false;
+	for (int i = 0; i < (bent ? VERIFIES_BENT : VERIFIES_MAX); i++) {
+		int64_t batch = batch_to_verify(a, failures, bent);
+		int r = batch < 1 ? -ENODATA : verify_in_time(w, batch, 0, e);
+		if (r < 0) {
+			*ret_bent = failures > 1;
+			return r == -ENODATA ? 0 : r;
+		}
+		failures += r == 0;
+		bent = bent || failures > 1;
+		if (r == 0 && a->verified_batch < 1 && !bent) {
+			r = probe_nearer(w, e);
+			if (r < 0) {
+				return r;
+			}
+			failures = r == 1 ? 0 : failures;
+			bent = r == 1;
+		}
+	}
+	*ret_bent = failures > 1;
+	return 0;
+}
+
+// With irregular memory, the peak grows for a while (seen: by 5 to 30 % in the sixth of 17-step
+// epochs), the more so if the last batch of an epoch is smaller: the batch size must also fit for a
+// longer time, with epochs of full length, else one below it.
+static int confirm_largest(struct work *w, struct error *e)
+{
+	struct advice *a = w->a;
+	int64_t batch = a->verified_batch;
+	for (int i = 0; i < CONFIRMS_MAX && !is_regular(a) && batch > 0 && !a->verified_long; i++) {
+		int r = verify_in_time(w, batch, LASTING_SECONDS, e);
+		if (r < 0) {
+			return r == -ENODATA ? 0 : r;
+		}
+		if (r == 0) {
+			batch = (int64_t)(BELOW_FAILED * (double)batch);
+			a->verified_batch = -1;
+			a->verified = ADVICE_NOT_VERIFIED;
+		}
+	}
+	return 0;
+}
+
+// The largest batch size that fits, by the line and by runs under the limit.
 static int find_largest(struct work *w, struct error *e)
 {
 	struct advice *a = w->a;
@@ -1030,51 +1132,11 @@ static int find_largest(struct work *w, struct error *e)
 				   a->memory.batch_min, a->memory.batch_max));
 		return 0;
 	}
-	int failures = 0; // since the line changed
 	bool bent = false;
-	for (int i = 0; i < (bent ? VERIFIES_BENT : VERIFIES_MAX); i++) {
-		int64_t batch = batch_to_verify(a, failures, bent);
-		if (batch < 1) {
-			break;
-		}
-		unsigned iterations = VERIFY_ITERATIONS;
-		double limit = (double)w->config->limit_ns / 1e9;
-		double seconds = expected_seconds(w, (double)batch, iterations);
-		if (seconds > limit) {
-			iterations = VERIFY_LEAST;
-			seconds = expected_seconds(w, (double)batch, iterations);
-		}
-		if (seconds > limit) {
-			set_unverified(
-				a, "a run would take about %.0f s: set --limit to more", seconds);
-			break;
-		}
-		if (!goes_on(w, seconds)) {
-			break;
-		}
-		int r = verify(w, batch, iterations, e);
-		if (r == -ENOMEM) {
-			return r;
-		}
-		if (r == -ENODATA || a->largest_missing) {
-			break;
-		}
-		if (r == 1) {
-			a->verified_batch = batch;
-		} else {
-			a->failed_batch = batch;
-			failures++;
-			bent = bent || failures > 1;
-		}
-		fit_memory(w);
-		if (r == 0 && a->verified_batch < 1 && !bent) {
-			r = probe_nearer(w, e);
-			if (r < 0) {
-				return r;
-			}
-			failures = r == 1 ? 0 : failures;
-			bent = r == 1;
-		}
+	int r = narrow_largest(w, &bent, e);
+	r = r < 0 ? r : confirm_largest(w, e);
+	if (r < 0 || a->largest_missing) {
+		return r;
 	}
 	a->largest_estimate = a->largest.value;
 	if (a->failed_batch > 0 && a->failed_batch > a->verified_batch) {
@@ -1082,7 +1144,7 @@ static int find_largest(struct work *w, struct error *e)
 		a->largest.value = fmin(a->largest.value, a->largest.high);
 		a->largest.low = fmin(a->largest.low, a->largest.value);
 	}
-	if (failures > 1) { // the line says little
+	if (bent) { // the line says little
 		a->largest.low = fmin(a->largest.low, largest_below(a));
 	}
 	if (a->verified_batch > 0) { // what ran is certain

@@ -159,6 +159,7 @@ struct advice {
 	double largest_estimate; // batch size: where the line meets the limit
 	enum advice_verified verified;
 	int64_t verified_batch; // largest that ran below the limit; -1: none
+	bool verified_long; // also for some seconds, with epochs of full length
 	int64_t failed_batch; // smallest that did not fit; -1: none
 	double worker_bytes; // that one more worker adds; NAN: not seen
 	double worker_shared; // in /dev/shm, for each worker and sample of a batch

@@ -196,6 +196,9 @@ static void print_found(FILE *out, const struct advice *a)
 		fprintf(out, "%" PRId64 " ran, and its peak stayed below %s", a->verified_batch,
 			bytes);
 	}
+	if (a->verified_batch > 0 && a->verified_long) {
+		fputs(", also with full-length epochs", out);
+	}
 	if (a->verified_missing) {
 		fprintf(out, "; %s", a->verified_missing);
 	}
@@ -765,6 +768,7 @@ static json_t *largest_json(const struct advice *a)
 	json_object_set_new(json, "low", number(known ? a->largest.low : NAN));
 	json_object_set_new(json, "high", number(known ? a->largest.high : NAN));
 	json_object_set_new(json, "verified", whole(a->verified_batch));
+	json_object_set_new(json, "verified_long", json_boolean(a->verified_long));
 	json_object_set_new(json, "verified_by", json_string(advice_verified_name(a->verified)));
 	json_object_set_new(json, "verified_missing", json_from_text(a->verified_missing));
 	json_object_set_new(json, "failed", whole(a->failed_batch));
