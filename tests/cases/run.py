@@ -97,7 +97,7 @@ CASES = [
          "--slow-rank 1 --slow-rank-us 40000",
          quick="-n 800 -e 2 -t 1 --ranks 2 --slow-rank 1 --slow-rank-us 40000"),
     Case("a validation pass", "validation", "-n 3200 -e 4 -w 1 -t 1", "--validate 100",
-         quick="-n 640 -e 3 -w 1 -t 1 --validate 60"),
+         quick="-n 2560 -e 3 -w 1 -t 1 --validate 240"),
     Case("a checkpoint every epoch", "checkpoint", "-n 3200 -e 3 -w 1 -t 1",
          "--checkpoint-bytes 400000000", setting=CheckpointSetting),
     Case("PyTorch: a model that is tiny", "host", "--model tiny --edge 4 --samples 40000 --epochs 2",
