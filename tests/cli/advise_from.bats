@@ -47,7 +47,8 @@ print(eval(sys.argv[1], {}, {"a": a, "cases": a["cases"]}))' "$1"
 		"(64, 1000000000000, 500000000)" ]
 	[ "$(field 'all(c["rate_low"] <= c["rate"] <= c["rate_high"] for c in cases)')" = True ]
 	[ "$(field 'abs(cases[4]["gain"] - 2) < 0.01 and not cases[4]["observed"]')" = True ]
-	[ "$(field 'cases[2]["note"]')" = "it reads no files while it iterates" ]
+	# With sanitizers, the program that marks reads files itself.
+	[ "$(field 'cases[2]["note"] in ("it reads no files while it iterates", "all data already comes from the page cache")')" = True ]
 	python3 - "$SOURCE_ROOT" <<-'EOF'
 		import json, sys
 		from pathlib import Path
