@@ -105,6 +105,7 @@ class Settings:
                 if name in self._wanted:
                     self._missing("%s needs workers, and the loader has none" % name)
                     return False
+            for name in NEED_WORKERS:
                 given.pop(name, None)
         return True
 

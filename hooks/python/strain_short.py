@@ -57,6 +57,8 @@ class Lengths:
         if batches < self._least:
             return False
         if one.first:
+            if one.taken == 0 and self._left > 0:  # its time has not begun
+                return False
             if batches < self._iterations or monotonic() - one.since < self._left:
                 return False
             self._trained = True
@@ -134,7 +136,7 @@ class Short:
         return _reset
 
     def _wrap_index(self, original):
-        """What the next batch consists of. Those that workers prepare before the first is taken are free."""
+        """What the next batch consists of. Batches that workers prepare before the first is taken do not count."""
 
         def _next_index(iterator):
             one = getattr(iterator, "_strain_pass", None)

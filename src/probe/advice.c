@@ -66,7 +66,7 @@
 #define BELOW_FAILED 0.92
 // An answer is narrow enough if the next size to verify is within this factor of one that fits.
 #define NARROW 1.03
-#define NARROW_IRREGULAR 1.12
+#define NARROW_IRREGULAR 1.12 // runs of the same size differ by as much
 // With an allocator whose memory is regular, the line's answer is too large by a sample or two.
 #define OVERSHOOT 0.985
 #define BATCH_MOST PLACEHOLDER_BATCH_MOST
@@ -330,6 +330,7 @@ static void take_end(
 	p->virtual_bytes = w->virtual_bytes > 0 ? w->virtual_bytes : NAN;
 	w->a->interrupted = w->a->interrupted || probe->end == PROBE_INTERRUPTED;
 	p->failed = probe->end == PROBE_JOB_FAILED;
+	p->cut = probe->end == PROBE_TIME;
 	if (p->failed) {
 		p->status = probe->status;
 		p->reason = why_it_failed(p->status, p->step, output);
@@ -489,8 +490,11 @@ static int record(struct work *w, const struct wish *wish, struct advice_probe *
 // Makes a probe and appends it to the answer. *ret is NULL if nothing was recorded.
 static int make(struct work *w, const struct wish *wish, struct advice_probe **ret, struct error *e)
 {
-	struct advice_probe *p = &w->a->probes[w->a->n];
 	*ret = NULL;
+	if (w->a->n == ADVICE_PROBES_MAX) {
+		return error_set(e, E2BIG, "too many runs");
+	}
+	struct advice_probe *p = &w->a->probes[w->a->n];
 	*p = (struct advice_probe){.step = wish->step,
 		.batch_size = wish->batch_size,
 		.workers = wish->workers,
@@ -609,12 +613,30 @@ static bool has_few_batches(const struct advice_probe *p)
 	       samples < 3 * (double)p->batch_size;
 }
 
+// The batch size that a probe ran with.
+static int64_t batch_of(const struct advice_probe *p)
+{
+	if (p->batch_size > 0 && has_few_batches(p)) {
+		return p->batch_size;
+	}
+	return p->seen.batch_size > 0 ? p->seen.batch_size
+	       : p->batch_size > 0    ? p->batch_size
+	                              : p->seen.loader_batch_size;
+}
+
+// The median of a run's samples per iteration is exact to a per cent.
+static bool has_batch(const struct advice_probe *p, int64_t batch)
+{
+	return 100 * llabs(batch_of(p) - batch) <= batch;
+}
+
 // A job that followed its batch size before may catch the failure, and go on with a smaller one.
 static bool gave_way(const struct advice_probe *p)
 {
 	bool unset = p->seen.loader_set_missing && !p->seen.loader_set; // no hook set it
 	return !unset && (p->step == ADVICE_VERIFY || p->step == ADVICE_ADVISED) &&
-	       p->seen.batch_size > 0 && p->seen.batch_size < p->batch_size && !has_few_batches(p);
+	       p->seen.batch_size > 0 && p->seen.batch_size < p->batch_size &&
+	       !has_batch(p, p->batch_size) && !has_few_batches(p);
 }
 
 // Whether a probe failed for lack of memory. Under a limit of the GPU or of the address space, an
@@ -650,17 +672,6 @@ static uint64_t limit_to_set(const struct work *w)
 }
 
 // Batch sizes -------------------------------------------------------------------------------------
-
-// The batch size that a probe ran with.
-static int64_t batch_of(const struct advice_probe *p)
-{
-	if (p->batch_size > 0 && has_few_batches(p)) {
-		return p->batch_size;
-	}
-	return p->seen.batch_size > 0 ? p->seen.batch_size
-	       : p->batch_size > 0    ? p->batch_size
-	                              : p->seen.loader_batch_size;
-}
 
 static int64_t workers_of(const struct advice_probe *p)
 {
@@ -771,12 +782,6 @@ static void set_unverified(struct advice *a, const char *text, ...)
 		a->verified_missing = NULL;
 	}
 	va_end(arguments);
-}
-
-// The median of a run's samples per iteration is exact to a per cent.
-static bool has_batch(const struct advice_probe *p, int64_t batch)
-{
-	return 100 * llabs(batch_of(p) - batch) <= batch;
 }
 
 // Whether a probe ran with the batch size that it was given. If not, says why the answer is
@@ -977,7 +982,7 @@ static double batch_quantile(const struct estimate *line, double fits, double fa
 {
 	double deviation = (line->high - line->low) / (2 * NORMAL_95);
 	if (!(deviation > 0)) {
-		return line->value;
+		return fails > 0 ? fmin(line->value, (fits + fails) / 2) : line->value;
 	}
 	double below = fits > 0 ? gsl_cdf_gaussian_P(fits - line->value, deviation) : 0;
 	double above = fails > 0 ? gsl_cdf_gaussian_P(fails - line->value, deviation) : 1;
@@ -1002,14 +1007,22 @@ static int64_t batch_to_verify(const struct advice *a, int failures, bool bent)
 		double first = a->pinned ? fmax(floor(OVERSHOOT * a->largest.value), a->largest.low)
 		                         : batch_quantile(&a->largest, 0, 0, CAREFUL);
 		first = fails > 0 ? fmin((a->pinned ? 0.96 : 0.95) * fails, first) : first;
-		return (int64_t)fmax(1, first);
+		return fails > 0 && first < 1 ? 0 : (int64_t)fmax(1, first);
 	}
 	double next = a->pinned && fails == 0 ? a->largest.value
 	              : fails > 0 && (a->pinned || bent)
 	                      ? (fits + fails) / 2
 	                      : batch_quantile(&a->largest, fits, fails, 0.5);
 	next = is_regular(a) ? next : fmin(next, 2 * fits);
-	return next > (is_regular(a) ? NARROW : NARROW_IRREGULAR) * fits ? (int64_t)next : 0;
+	next = floor(fails > 0 ? next : fmin(next, a->largest.high));
+	bool worth = next > fits && next > (is_regular(a) ? NARROW : NARROW_IRREGULAR) * fits;
+	return worth ? (int64_t)next : 0;
+}
+
+static void clear_missing(struct advice *a)
+{
+	free(a->largest_missing);
+	a->largest_missing = NULL;
 }
 
 // Measures memory nearer to a batch size that did not fit, where it may lie on another line (larger
@@ -1045,7 +1058,7 @@ static int verify_in_time(struct work *w, int64_t batch, double lasting, struct 
 		seconds = lasting + expected_seconds(w, (double)batch, iterations);
 	}
 	if (seconds > limit) {
-		set_unverified(a, "a run would take about %.0f s: set --limit to more", seconds);
+		set_unverified(a, "a run would take about %.0f s: raise --limit", seconds);
 		return -ENODATA;
 	}
 	if (!goes_on(w, seconds)) {
@@ -1057,7 +1070,7 @@ static int verify_in_time(struct work *w, int64_t batch, double lasting, struct 
 	}
 	if (r == 1) {
 		a->verified_batch = batch;
-		a->verified_long = lasting > 0;
+		a->verified_long = lasting > 0 && !a->probes[a->n - 1].cut;
 	} else {
 		a->failed_batch = batch;
 	}
@@ -1087,6 +1100,10 @@ static int narrow_largest(struct work *w, bool *ret_bent, struct error *e)
 			}
 			failures = r == 1 ? 0 : failures;
 			bent = r == 1;
+			if (a->largest_missing) { // a run too many: what was known before stays
+				clear_missing(a);
+				fit_memory(w);
+			}
 		}
 	}
 	*ret_bent = failures > 1;
@@ -1121,7 +1138,7 @@ static int find_largest(struct work *w, struct error *e)
 	if (!a->has_memory || a->largest_missing) {
 		return 0;
 	}
-	if (a->memory.flat && a->now_bytes > usable_bytes(w)) {
+	if (a->memory.flat && a->now_bytes > a->limit_bytes) {
 		a->largest = (struct estimate){0, 0, 0};
 		a->nothing_fits = true;
 		return 0;
@@ -1467,7 +1484,7 @@ static double take_seen(const struct advice *a, struct advice_choice *c)
 		const struct advice_probe *p = &a->probes[i];
 		bool same = batch_of(p) == c->batch_size &&
 		            (workers_of(p) == c->workers || workers_of(p) < 0);
-		if (same && !p->failed && !p->apart && p->seen.rate.value > 0 &&
+		if (same && !p->failed && !p->seen.killed && !p->apart && p->seen.rate.value > 0 &&
 			(p->step == ADVICE_NOW || p->step == ADVICE_ADVISED)) {
 			c->at.rate = p->seen.rate;
 			bytes = limited_bytes(a, p);
@@ -1661,10 +1678,12 @@ static void take_verified(struct advice *a)
 {
 	const struct advice_probe *p = a->measured;
 	if (!p || a->largest_missing || p->step != ADVICE_ADVISED || gave_way(p) ||
-		!(p->limit_bytes > 0 || binds(a)) || batch_of(p) <= a->verified_batch) {
+		!(p->limit_bytes > 0 || binds(a)) || batch_of(p) <= a->verified_batch ||
+		(a->failed_batch > 0 && batch_of(p) >= a->failed_batch)) {
 		return;
 	}
 	a->verified = ADVICE_UNDER_LIMIT;
+	a->verified_long = false;
 	a->verified_batch = batch_of(p);
 	a->largest.low = a->largest.value = (double)a->verified_batch;
 	a->largest.high = fmax(a->largest.high, a->largest.value);

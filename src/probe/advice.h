@@ -79,13 +79,14 @@ struct advice_probe {
 	double virtual_bytes; // highest VmPeak of a process; NAN: not seen
 	double seconds;
 	bool failed; // the job failed
+	bool cut; // --limit ended it
 	int status; // of the job, as wait(2) returns it, if it failed
 	char *reason; // why, or why something is missing
 };
 
 enum {
 	ADVICE_LABELS_MAX = 16,
-	ADVICE_PROBES_MAX = 24,
+	ADVICE_PROBES_MAX = 32,
 	ADVICE_CPUS_MAX = 10,
 	ADVICE_BATCHES_MAX = 10
 };
@@ -164,7 +165,7 @@ struct advice {
 	double worker_bytes; // that one more worker adds; NAN: not seen
 	double worker_shared; // in /dev/shm, for each worker and sample of a batch
 	char *largest_missing;
-	char *verified_missing; // a run under the limit failed, but not for lack of memory
+	char *verified_missing; // why a run under the limit says nothing, or was not made
 	bool nothing_fits;
 	bool whole_epoch; // `largest` is bounded by the samples of an epoch, not by memory
 

@@ -599,7 +599,7 @@ static void print_others(FILE *out, const struct advice *a)
 			fprintf(out, "%.1f to ", least);
 		}
 		fprintf(out,
-			"%.1f of %u CPU%s meanwhile: rates and CPUs are less sure than they seem\n",
+			"%.1f of %u CPU%s during the runs: rates and CPU counts are less certain\n",
 			most, a->cpus, a->cpus == 1 ? "" : "s");
 	}
 }
