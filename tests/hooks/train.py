@@ -70,6 +70,11 @@ def accumulation(job):
         torch.save(job.model.state_dict(), "checkpoint.pt")
 
 
+def live(_):
+    """Lets a process live long enough for the recorder to see it, which looks every 20 ms."""
+    time.sleep(0.1)
+
+
 def workers(job):
     """Persistent workers, an early break, and a stream of unknown length."""
     kept = DataLoader(job.samples, batch_size=10, num_workers=2, persistent_workers=True)
@@ -78,7 +83,7 @@ def workers(job):
             job.step(*batch)
             if epoch == 1 and i == 4:
                 break
-    for batch in DataLoader(Stream(), batch_size=5, num_workers=2):
+    for batch in DataLoader(Stream(), batch_size=5, num_workers=2, worker_init_fn=live):
         job.step(*batch)
 
 
@@ -278,6 +283,7 @@ def forked(_):
     for batch in DataLoader(job.samples, batch_size=50) if child == 0 else batches:
         job.step(*batch)
     if child == 0:
+        live(child)
         sys.stdout.flush()
         os._exit(0)
 
