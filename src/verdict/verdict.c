@@ -385,6 +385,20 @@ static enum confidence out_of_memory(const struct analysis *a, int64_t job)
 	return !own && anybody && was_killed(a) ? CONFIDENCE_LOW : CONFIDENCE_NONE;
 }
 
+// Whether the recorder saw, when the kernel killed, that the limit had been reached. A job that is
+// killed within a second of its start may have no later count of that.
+static bool was_killed_at_limit(const struct analysis *a)
+{
+	for (size_t i = 0; i < a->tables.events.n; i++) {
+		const struct event_row *event = &a->tables.events.items[i];
+		if (strncmp(event->kind, "oom_kill", strlen("oom_kill")) == 0 && event->text &&
+			strstr(event->text, " at the limit of ")) {
+			return true;
+		}
+	}
+	return false;
+}
+
 static enum confidence judge_out_of_memory(const struct analysis *a, struct opinion *opinion)
 {
 	const struct overview *o = &a->overview;
@@ -400,7 +414,8 @@ static enum confidence judge_out_of_memory(const struct analysis *a, struct opin
 		&opinion->headline, o->exit_signal == SIGKILL ? "the job" : "a process of the job");
 	text_append_string(propose(opinion), "use a smaller batch or fewer loader workers");
 	// If the limit was never reached, the machine had no memory left.
-	if (tables_figure(&a->tables, id, NAME_MEMORY_LIMIT_HITS, FIGURE_TOTAL) == 0) {
+	if (tables_figure(&a->tables, id, NAME_MEMORY_LIMIT_HITS, FIGURE_TOTAL) == 0 &&
+		!was_killed_at_limit(a)) {
 		text_append_string(&opinion->headline, " when the machine ran out of memory");
 	} else if (o->memory_limit_is_cgroup) {
 		text_append_string(&opinion->headline, " at its limit of ");
