@@ -102,8 +102,8 @@ bool database_is_shared_journal(int fd);
 // tables with other definitions could do anything (docs/format.md).
 
 // 0: exactly the schema of its version (PRAGMA user_version); a newer minor version may have
-// additional tables and indexes. -EBADMSG with a text "a trigger, 'x', which is not part of it", without
-// the path.
+// additional tables and indexes. -EBADMSG with a text "a trigger, 'x', which is not part of it",
+// without the path.
 int database_check_schema(sqlite3 *database, struct error *e);
 
 // Whether the table with this name is defined as in schema.sql, whatever the rest of the schema is.
