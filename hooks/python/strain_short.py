@@ -17,7 +17,7 @@ of PyTorch. It comes after some hundreds of collections of the youngest objects.
 cause one each reaches it within minutes (seen: batches of 239 images, after 160 of them). In a shortened
 run such a worker makes its full collection after its second batch, so that the peak is seen. A worker of
 smaller batches frees as many objects as it makes, and may never collect (seen: none in 2,700 batches of
-16): it is left as it is.
+16): it is not changed.
 """
 
 import gc
