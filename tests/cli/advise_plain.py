@@ -21,7 +21,7 @@ if arguments.terminal:
     if not sys.stdin.isatty():
         sys.exit("standard input is not a terminal")
     size = os.get_terminal_size(sys.stdin.fileno())
-    # Input has ended, as often as it is read.
+    # Each read returns the end of input.
     print("columns %d, read %r" % (size.columns, [sys.stdin.readline() for _ in range(3)]), flush=True)
 if arguments.never:
     time.sleep(1000)

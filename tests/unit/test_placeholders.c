@@ -18,7 +18,7 @@ static void assert_word(const char *word, int64_t batch_size, int64_t workers, c
 {
 	char copy[64], *command[] = {copy, NULL};
 	assert_true(strlen(word) < sizeof(copy));
-	strcpy(copy, word);
+	memcpy(copy, word, strlen(word) + 1);
 	const struct placeholder_values values = {batch_size, workers, 0};
 	char **made = placeholders_fill(command, &values);
 	assert_non_null(made);
@@ -48,7 +48,7 @@ static void test_other_braces_stay(void **state)
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
 		assert_word(words[i], 64, 2, words[i]);
 		char copy[64], *command[] = {copy, NULL};
-		strcpy(copy, words[i]);
+		memcpy(copy, words[i], strlen(words[i]) + 1);
 		assert_false(placeholders_any(command));
 	}
 	assert_word("{{batch_size}}", 64, 2, "{64}");
