@@ -59,7 +59,7 @@ struct secret_word {
 static bool secret_query_name(const char *name, size_t length);
 static bool secret_tokens_option(const char *name, size_t length);
 static bool secret_is_count(const char *value, size_t length);
-static bool secret_is_reference(const char *value, size_t length);
+static bool secret_is_reference(const char *at, size_t length);
 static void secret_mark_values(const struct secret_marks *m);
 static struct secret_word secret_next_word(struct secret_words *w, const char *word, size_t length);
 

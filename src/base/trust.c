@@ -227,7 +227,7 @@ static const char *who_else(const struct trust *t, char *buffer, size_t size)
 
 int trust_part(const char *path, bool lasting, struct error *e)
 {
-	struct trust part, program;
+	struct trust part = {0}, program = {0};
 	char buffer[32];
 	int result = trust_of(path, &part, e);
 	if (result < 0) {

@@ -68,7 +68,7 @@ void plausible_rows(const struct plausible_row *rows, size_t n, const struct pla
 	void *figures, struct implausible_list *notes)
 {
 	for (size_t i = 0; i < n; i++) {
-		double *value = (double *)((char *)figures + rows[i].offset);
+		double *value = (double *)(void *)((char *)figures + rows[i].offset);
 		plausible_check(rows[i].what, value, l->most[rows[i].bound], notes);
 	}
 }

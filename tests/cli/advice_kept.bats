@@ -142,7 +142,7 @@ for row in csv.DictReader(open("cells.csv")):
 	"$STRAIN" show alexnet >shown # as ls prints it, without the ending
 	diff page shown
 	"$STRAIN" show alexnet.advice/01-now >shown # a run of it is a run
-	! diff -q page shown
+	run ! diff -q page shown
 }
 
 @test "the page of a folder begins with the answer" {
@@ -237,8 +237,8 @@ json.dump(a, open("alexnet.advice/advice.json", "w"))'
 	"$STRAIN" ls alexnet.advice >>printed
 	"$STRAIN" ls >>printed
 	grep -q 'x1b' printed
-	! grep -q -P '[\x00-\x08\x0b-\x1f\x7f]|\x{202e}' printed
-	! grep -q 'root:' printed
+	run ! grep -q -P '[\x00-\x08\x0b-\x1f\x7f]|\x{202e}' printed
+	run ! grep -q 'root:' printed
 	[ "$(json '[r["labels"]["step"] for r in d if r["name"] == "01-now"]' "$STRAIN" ls conv3d.advice)" = "['now']" ]
 }
 
@@ -263,7 +263,7 @@ json.dump(a, open("alexnet.advice/advice.json", "w"))'
 	"$STRAIN" show today.advice >shown
 	diff <(sed 's/3f8a1b2c9d/***/' printed) shown
 	grep -q '^Tripathi 2019' shown
-	! grep -r -q 3f8a1b2c9d today.advice/*.json today.advice/*.strain
+	run ! grep -r -q 3f8a1b2c9d today.advice/*.json today.advice/*.strain
 	[ "$(json '[(r["labels"]["model"], r["labels"]["place"], r["labels"]["memory"], r["measures"]["memory_limit"]) for r in d
 		if r["name"] == "today.advice/"]' "$STRAIN" ls)" = "[('tiny', 'here', '1GB', 1000000000)]" ]
 	cells table5.6 today.advice | grep -x 'tiny 1GB advised_workers [0-9].*'

@@ -68,7 +68,7 @@ no_advice() {
 	"$STRAIN" report -o run.html run.strain || skip 'built without HTML pages'
 	grep -aqF "$(shown 'd["run"]["outcome_text"]')" run.html
 	[ "$(shown 'd["run"]["exit_status"]')" = 4 ]
-	! grep -aq 'num_workers' run.html
+	run ! grep -aq 'num_workers' run.html
 }
 
 @test "of a job that writes to a file the last lines are known, and a traceback is" {

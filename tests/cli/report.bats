@@ -34,7 +34,7 @@ setup() {
 	"$STRAIN" report run.strain -o page.html
 	echo changed >>page.html
 	"$STRAIN" report run.strain -o page.html
-	! grep -q changed page.html
+	run ! grep -q changed page.html
 }
 
 @test "on standard output" {

@@ -77,7 +77,7 @@ static void names_can_be_shown(void **state)
 	assert_int_equal(p.n, 1);
 	assert_null(strchr(p.counts[0].phase, '\x1b'));
 	assert_null(strchr(p.counts[0].file, '\x1b'));
-	assert_null(strchr(p.counts[0].function, '\xff'));
+	assert_null(strchr(p.counts[0].function, 0xff));
 	line_process_done(&p);
 }
 

@@ -143,7 +143,7 @@ static void test_status(void **state)
 		proc_status_parse(
 			view("Name:\ta\\nThreads:\t7\nUmask:\t0022\nUid:\t1000\t1001\t1001\t1001\n"
 			     "NSpid:\t9888\t12\nVmPeak:\t  9000 kB\nVmHWM:\t    1736 kB\nVmRSS:\t  "
-	                     "  1500 kB\n"
+			     "  1500 kB\n"
 			     "VmSwap:\t       0 kB\nThreads:\t3\nSigIgn:\t0000000000010000\n"
 			     "Cpus_allowed:\t13\nCpus_allowed_list:\t0-1,4\n"
 			     "voluntary_ctxt_switches:\t4\nnonvoluntary_ctxt_switches:\t5\n"),

@@ -18,6 +18,7 @@ static ssize_t copy(const char *text, char *buffer, size_t size)
 	return (ssize_t)length;
 }
 
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name)
 __attribute__((visibility("default"))) ssize_t readlinkat(
 	int directory, const char *path, char *buffer, size_t size)
 {
