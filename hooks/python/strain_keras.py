@@ -422,7 +422,7 @@ class Keras:
         if known is None:
             adapter = source.data_adapter
             known = source._strain = _sizes(adapter, int(source.steps_per_execution))
-            self._describe(fit, known)
+            self._describe(fit, known, _batches_of(source, adapter))
         fit.take_iterator(iterator, *known)
 
     def _wrap_enumerate(self, original):
@@ -435,12 +435,13 @@ class Keras:
 
     def _take_handler(self, fit, handler, iterator):
         per_call = int(handler._steps_per_execution.numpy())
-        known = _sizes(_Adapter2(handler._adapter), per_call)
-        self._describe(fit, known)
+        adapter = _Adapter2(handler._adapter)
+        known = _sizes(adapter, per_call)
+        self._describe(fit, known, _batches_of(handler, adapter))
         fit.take_iterator(iterator, *known)
 
-    def _describe(self, fit, sizes):
-        """Reports where the script trains first, and its batch size."""
+    def _describe(self, fit, sizes, batches):
+        """Reports where the script trains first, its batch size and its epoch's batches (-1: unknown)."""
         if self.described or fit.validations > 0:
             return
         self.described = True
@@ -450,6 +451,8 @@ class Keras:
             self.report.say("loader_fit_at", place)
         if samples > 0:
             self.report.say("loader_batch_size", str(samples // per_call))
+        if batches > 0:
+            self.report.say("loader_batches", str(batches))
 
     # Data on JAX -------------------------------------------------------------------------------
 
@@ -463,10 +466,14 @@ class Keras:
             fit = self._fit()
             if fit is None:
                 return batches
-            self._do(self._describe, _sizes(source.data_adapter, 1))
+            self._do(self._take_batches, source)
             return Waits(self, batches)
 
         return _get_iterator
+
+    def _take_batches(self, fit, source):
+        adapter = source.data_adapter
+        self._describe(fit, _sizes(adapter, 1), _batches_of(source, adapter))
 
     # Probes of strain advise -------------------------------------------------------------------
 
@@ -583,6 +590,18 @@ def _samples_of(batch):
             places.extend(place[: SEARCHED - len(places)])
         elif isinstance(place, Mapping):
             places.extend(list(place.values())[: SEARCHED - len(places)])
+    return -1
+
+
+def _batches_of(source, adapter):
+    """The batches of an epoch; -1: endless or not known. source: Keras' iterator over epochs."""
+    for count in (
+        getattr(source, "steps_per_epoch", None),  # of Keras 3
+        getattr(source, "_inferred_steps", None),  # of Keras 2
+        adapter.num_batches,
+    ):
+        if isinstance(count, int) and count > 0:
+            return count
     return -1
 
 

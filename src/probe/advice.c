@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <gsl/gsl_cdf.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -26,6 +25,7 @@
 #include "base/text.h"
 #include "machine/machine.h"
 #include "machine/procfs.h"
+#include "probe/batch_search.h"
 #include "probe/placeholders.h"
 #include "probe/probe.h"
 #include "runfile/amend.h"
@@ -55,25 +55,16 @@
 // many times the largest batch size probed.
 #define NEARER 0.75
 #define NEARER_LEAST 1.25
-// With irregular memory, the first batch size to run under the limit is too large with this
-// probability.
-#define CAREFUL 0.3
-#define NORMAL_95 1.96
 // Seconds of iterations of the run that confirms; and an error of the rate that ends it no sooner.
 #define LASTING_SECONDS 15.0
 #define LASTING_ERROR 1e-9
 // A batch size that failed after it had fitted is followed by one of this share of it.
 #define BELOW_FAILED 0.92
-// An answer is narrow enough if the next size to verify is within this factor of one that fits.
-#define NARROW 1.03
-#define NARROW_IRREGULAR 1.12 // runs of the same size differ by as much
-// With an allocator whose memory is regular, the line's answer is too large by a sample or two.
-#define OVERSHOOT 0.985
 #define BATCH_MOST PLACEHOLDER_BATCH_MOST
 #define WORKERS_MOST 64
 #define START_SECONDS 8 // of a job, roughly, before its first iteration
 
-enum { VERIFIES_MAX = 3, VERIFIES_BENT = 6, CONFIRMS_MAX = 4 };
+enum { CONFIRMS_MAX = 4 };
 enum { ADVISED_MAX = 3, SETTINGS_TRIED = 2 };
 
 static const char *const step_names[N_ADVICE_STEPS] = {
@@ -673,6 +664,11 @@ static uint64_t limit_to_set(const struct work *w)
 
 // Batch sizes -------------------------------------------------------------------------------------
 
+static double ranks_of(const struct observation *o)
+{
+	return fmax(1, (double)o->ranks);
+}
+
 static int64_t workers_of(const struct advice_probe *p)
 {
 	return p->seen.workers >= 0 ? p->seen.workers : p->workers;
@@ -976,49 +972,6 @@ static double largest_below(const struct advice *a)
 	return largest;
 }
 
-// The batch size below which the largest one lies with this probability, by the line's interval and
-// by what ran: more than `fits`, less than `fails` (0: not known).
-static double batch_quantile(const struct estimate *line, double fits, double fails, double share)
-{
-	double deviation = (line->high - line->low) / (2 * NORMAL_95);
-	if (!(deviation > 0)) {
-		return fails > 0 ? fmin(line->value, (fits + fails) / 2) : line->value;
-	}
-	double below = fits > 0 ? gsl_cdf_gaussian_P(fits - line->value, deviation) : 0;
-	double above = fails > 0 ? gsl_cdf_gaussian_P(fails - line->value, deviation) : 1;
-	double x = line->value + gsl_cdf_gaussian_Pinv(below + share * (above - below), deviation);
-	// If the line says little, halve what lies between.
-	double quarter = (fails - fits) / 4;
-	bool unlikely = !isfinite(x) || x < fits + quarter || x > fails - quarter;
-	return fails > 0 && unlikely ? (fits + fails) / 2 : x;
-}
-
-// The next batch size to run under the limit. With regular memory first just below the line's
-// answer; else one that fits more likely than not. Then what halves the rest. 0: the answer is
-// narrow enough.
-static int64_t batch_to_verify(const struct advice *a, int failures, bool bent)
-{
-	double fits = fmax(0, (double)a->verified_batch), fails = fmax(0, (double)a->failed_batch);
-	double ran = largest_below(a);
-	if (fits == 0 && failures > 1 && ran > 0) { // it is no line
-		return sqrt(ran * fails) > NARROW * ran ? (int64_t)sqrt(ran * fails) : 0;
-	}
-	if (fits == 0) {
-		double first = a->pinned ? fmax(floor(OVERSHOOT * a->largest.value), a->largest.low)
-		                         : batch_quantile(&a->largest, 0, 0, CAREFUL);
-		first = fails > 0 ? fmin((a->pinned ? 0.96 : 0.95) * fails, first) : first;
-		return fails > 0 && first < 1 ? 0 : (int64_t)fmax(1, first);
-	}
-	double next = a->pinned && fails == 0 ? a->largest.value
-	              : fails > 0 && (a->pinned || bent)
-	                      ? (fits + fails) / 2
-	                      : batch_quantile(&a->largest, fits, fails, 0.5);
-	next = is_regular(a) ? next : fmin(next, 2 * fits);
-	next = floor(fails > 0 ? next : fmin(next, a->largest.high));
-	bool worth = next > fits && next > (is_regular(a) ? NARROW : NARROW_IRREGULAR) * fits;
-	return worth ? (int64_t)next : 0;
-}
-
 static void clear_missing(struct advice *a)
 {
 	free(a->largest_missing);
@@ -1078,36 +1031,51 @@ static int verify_in_time(struct work *w, int64_t batch, double lasting, struct 
 	return r;
 }
 
+// The search and what it calls: its runs are probes, what they say is in the answer.
+struct search {
+	struct work *w;
+	struct error *e;
+};
+
+static void tell_search(const struct advice *a, struct batch_search *s)
+{
+	s->line = a->largest;
+	s->measured = (int64_t)largest_below(a);
+	s->fits = a->verified_batch > 0 ? a->verified_batch : 0;
+	s->fails = a->failed_batch > 0 ? a->failed_batch : 0;
+}
+
+static int search_verify(struct batch_search *s, int64_t batch, void *context)
+{
+	const struct search *search = context;
+	int r = verify_in_time(search->w, batch, 0, search->e);
+	tell_search(search->w->a, s);
+	return r;
+}
+
+static int search_nearer(struct batch_search *s, void *context)
+{
+	const struct search *search = context;
+	struct advice *a = search->w->a;
+	int r = probe_nearer(search->w, search->e);
+	if (r >= 0 && a->largest_missing) { // a run too many: what was known before stays
+		clear_missing(a);
+		fit_memory(search->w);
+	}
+	tell_search(a, s);
+	return r;
+}
+
 // Narrows the answer by runs under the limit. Returns 0 or -ENOMEM.
 static int narrow_largest(struct work *w, bool *ret_bent, struct error *e)
 {
-	struct advice *a = w->a;
-	int failures = 0; // since the line changed
-	bool bent = false;
-	for (int i = 0; i < (bent ? VERIFIES_BENT : VERIFIES_MAX); i++) {
-		int64_t batch = batch_to_verify(a, failures, bent);
-		int r = batch < 1 ? -ENODATA : verify_in_time(w, batch, 0, e);
-		if (r < 0) {
-			*ret_bent = failures > 1;
-			return r == -ENODATA ? 0 : r;
-		}
-		failures += r == 0;
-		bent = bent || failures > 1;
-		if (r == 0 && a->verified_batch < 1 && !bent) {
-			r = probe_nearer(w, e);
-			if (r < 0) {
-				return r;
-			}
-			failures = r == 1 ? 0 : failures;
-			bent = r == 1;
-			if (a->largest_missing) { // a run too many: what was known before stays
-				clear_missing(a);
-				fit_memory(w);
-			}
-		}
-	}
-	*ret_bent = failures > 1;
-	return 0;
+	struct search search = {w, e};
+	const struct batch_search_calls calls = {search_verify, search_nearer, &search};
+	struct batch_search s = {.regular = is_regular(w->a), .pinned = w->a->pinned};
+	tell_search(w->a, &s);
+	int r = batch_search_run(&s, &calls);
+	*ret_bent = s.bent;
+	return r;
 }
 
 // With irregular memory, the peak grows for a while (seen: by 5 to 8 % in the sixth of 17-step
@@ -1279,13 +1247,14 @@ static void find_worker_bytes(struct work *w)
 	struct advice *a = w->a;
 	for (size_t i = 0; i < a->n; i++) {
 		const struct advice_probe *p = &a->probes[i];
-		double workers = (double)workers_of(p), batch = (double)batch_of(p);
+		double ranks = ranks_of(&p->seen), batch = (double)batch_of(p);
+		double workers = (double)workers_of(p) * ranks; // of all ranks
 		if (p->failed || p->apart || !(workers > 0)) {
 			continue;
 		}
 		double shared = isfinite(p->seen.shared) ? p->seen.shared : 0;
 		// Each process that marks has a ring of its own there.
-		double batches = shared - (workers + 1) * (double)STRAIN_RING_BYTES;
+		double batches = shared - (workers + ranks) * (double)STRAIN_RING_BYTES;
 		a->worker_shared = fmax(0, batches) / workers / batch;
 		a->worker_bytes = p->seen.worker;
 		if (p->step == ADVICE_WORKERS && a->has_memory) {
@@ -1297,21 +1266,23 @@ static void find_worker_bytes(struct work *w)
 	}
 }
 
+// That one more worker adds in each rank.
+static double worker_bytes(const struct advice *a, double batch)
+{
+	double each = a->worker_bytes + a->worker_shared * batch;
+	return isfinite(each) ? ranks_of(&a->now->seen) * each : 0;
+}
+
 // Workers that fit in host memory beside the training process.
 static void find_thesis_workers(struct advice *a)
 {
 	double present = fmax(0, (double)workers_of(a->now)), batch = (double)batch_of(a->now);
-	double each = a->worker_bytes + a->worker_shared * batch;
+	double each = worker_bytes(a, batch);
 	double alone = observation_held(&a->now->seen) - present * each;
 	double host = a->limit_kind == ADVICE_LIMIT_GPU ? memory_available() : a->limit_bytes;
 	if (each > 0) {
 		a->thesis_workers = floor(fmax(0, host - alone) / each);
 	}
-}
-
-static double worker_bytes(const struct advice *a, double batch)
-{
-	return isfinite(a->worker_bytes) ? a->worker_bytes + a->worker_shared * batch : 0;
 }
 
 // What is limited at a batch size with so many workers; NAN: not known.
@@ -1399,10 +1370,11 @@ static void list_choices(const struct work *w, unsigned cpus, struct choices *re
 {
 	const struct advice *a = w->a;
 	int64_t now = workers_of(a->now);
+	int64_t each = (int64_t)fmax(1, (double)cpus / ranks_of(&a->now->seen));
 	bool sets = can_set(w, true) && now >= 0;
 	ret->n = list_batches(w, ret->batches, ARRAY_LENGTH(ret->batches));
 	ret->first = sets ? 0 : now > 0 ? now : 0;
-	ret->last = sets && a->rate.prepare_known ? (int64_t)cpus : ret->first;
+	ret->last = sets && a->rate.prepare_known ? each : ret->first;
 	ret->last = ret->last > WORKERS_MOST ? WORKERS_MOST : ret->last;
 	ret->last = a->cpus == cpus && now > ret->last ? now : ret->last;
 }
@@ -1586,10 +1558,11 @@ static void learn_failure(struct work *w, const struct advice_choice *failed, in
 {
 	struct advice *a = w->a;
 	double workers = (double)(failed->workers - fmax(0, (double)workers_of(a->now)));
+	double ranks = ranks_of(&a->now->seen);
 	if (workers > 0 && a->has_memory) {
 		double line = memory_model_bytes(&a->memory, (double)failed->batch_size).value;
 		a->worker_bytes = fmax(
-			1.1 * a->worker_bytes, 1.05 * (usable_bytes(w) - line) / workers);
+			1.1 * a->worker_bytes, 1.05 * (usable_bytes(w) - line) / workers / ranks);
 	} else {
 		*most = failed->batch_size * 3 / 4;
 	}

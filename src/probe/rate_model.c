@@ -37,6 +37,17 @@ static double batch_of(const struct observation *o)
 	                                  : NAN;
 }
 
+static double ranks_of(const struct observation *o)
+{
+	return o->ranks > 1 ? (double)o->ranks : 1;
+}
+
+// CPUs for each of the ranks, which share them.
+static double cpus_each(const struct observation *o)
+{
+	return o->cpus / ranks_of(o);
+}
+
 static bool is_usable(const struct observation *o)
 {
 	return isfinite(batch_of(o)) && o->iteration.value > 0 && o->compute > 0;
@@ -141,7 +152,8 @@ static double receiving(const struct observation *o)
 static double sending(const struct rate_model *m, const struct observation *o)
 {
 	bool waited = o->wait >= AHEAD * o->iteration.value;
-	if (o->workers < 1 || !waited || o->waits_for_storage || (double)o->workers >= o->cpus) {
+	if (o->workers < 1 || !waited || o->waits_for_storage ||
+		(double)o->workers >= cpus_each(o)) {
 		return NAN;
 	}
 	double prepare = m->p * batch_of(o);
@@ -231,12 +243,14 @@ static void fit_samples(const struct observation *observations, size_t n, struct
 // compute = t (1 - f + f / C). NAN: they do not tell.
 static double parallel_of(const struct observation *one, const struct observation *other)
 {
-	bool same = batch_of(one) == batch_of(other) && one->workers == other->workers;
-	if (!same || !(one->cpus > 0) || !(other->cpus > 0) || one->cpus == other->cpus) {
+	double cpus = cpus_each(one), others = cpus_each(other);
+	bool same = batch_of(one) == batch_of(other) && one->workers == other->workers &&
+	            one->ranks == other->ranks;
+	if (!same || !(cpus > 0) || !(others > 0) || cpus == others) {
 		return NAN;
 	}
 	double ratio = one->compute / other->compute;
-	double share = (1 - ratio) / ((1 - ratio) - (1 / one->cpus - ratio / other->cpus));
+	double share = (1 - ratio) / ((1 - ratio) - (1 / cpus - ratio / others));
 	return isfinite(share) ? fmin(1, fmax(0, share)) : NAN;
 }
 
@@ -250,6 +264,7 @@ static void fit_cpus(const struct observation *observations, size_t n, struct ra
 		const struct observation *o = &observations[i];
 		threads[i] = is_usable(o) ? o->threads : NAN;
 		m->cpus = fmax(m->cpus, o->cpus);
+		m->ranks = fmax(m->ranks, ranks_of(o));
 		m->cpus_min = fmin(m->cpus_min, isfinite(o->cpus) ? o->cpus : INFINITY);
 		for (size_t k = 0; k < i && n_shares < OBSERVATIONS_MAX; k++) {
 			if (is_usable(o) && is_usable(&observations[k])) {
@@ -270,14 +285,15 @@ static double slower_by(const struct rate_model *m, double cpus, double parallel
 	if (!(cpus > 0) || !(m->cpus > 0) || !(parallel > 0)) {
 		return 1;
 	}
-	return (1 - parallel + parallel / cpus) / (1 - parallel + parallel / m->cpus);
+	double each = parallel * m->ranks; // ranks share the CPUs
+	return (1 - parallel + each / cpus) / (1 - parallel + each / m->cpus);
 }
 
 int rate_model_fit(
 	const struct observation *observations, size_t n, struct rate_model *ret, struct error *e)
 {
 	double batch[OBSERVATIONS_MAX], compute[OBSERVATIONS_MAX], cpu[OBSERVATIONS_MAX];
-	struct rate_model m = {.batch_min = INFINITY, .scale = 1};
+	struct rate_model m = {.batch_min = INFINITY, .scale = 1, .ranks = 1};
 	size_t used = 0;
 	n = n < OBSERVATIONS_MAX ? n : OBSERVATIONS_MAX;
 	fit_cpus(observations, n, &m);
@@ -349,7 +365,8 @@ static void find_bounds(const struct rate_model *m, const struct rate_config *c,
 						 m->gpu_share / c->gpu_speed) +
 	                       (c->workers > 0 ? m->handover / c->cpu_speed : 0);
 	bounds[RATE_PREPARE] = (send + p * c->batch) / fmax(1, c->workers);
-	bounds[RATE_CPU] = c->cpus > 0 ? (main_cpu + send_cpu + p * c->batch) / c->cpus : 0;
+	bounds[RATE_CPU] = c->cpus > 0 ? m->ranks * (main_cpu + send_cpu + p * c->batch) / c->cpus
+	                               : 0;
 	bounds[RATE_STORAGE] = bytes > 0 && storage_rate > 0 ? bytes / storage_rate : 0;
 }
 

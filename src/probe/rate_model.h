@@ -7,8 +7,8 @@
 //     compute      a + b B                       the training process's own work
 //     prepare      (q + p B) / W                 workers: p CPU-seconds a sample, q seconds to send
 //                                                a batch
-//     cpu          (c0 + c1 B + p B + q') / C    all CPU time there is, shared by all processes;
-//                                                q' of q is CPU time
+//     cpu          N (c0 + c1 B + p B + q') / C  all CPU time there is, shared by all processes of
+//                                                N ranks; q' of q is CPU time
 //     storage      s (1 - h) B / R               bytes from storage, hit ratio h, R bytes/s
 //
 // and close to their maximum, plus w W B / E: w seconds in which a worker starts, in an epoch of E
@@ -46,7 +46,8 @@ struct rate_model {
 	double asked; // bytes per sample that the job reads
 	double storage_rate; // bytes/s that storage delivered at most; NAN: storage was not the
 	                     // limit
-	double cpus; // of the observations: most
+	double ranks; // of the observations: most; batch, workers and rate are those of one
+	double cpus; // of the observations: most; all ranks share them
 	double cpus_min; // fewest
 	double threads; // that compute in the training process (median)
 	// Share of computing that more CPUs divide among them (Amdahl); NAN: not known, since all

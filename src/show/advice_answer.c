@@ -730,7 +730,8 @@ void advice_answer_request(FILE *out, const struct advice *a, const struct advic
 		fprintf(out, "docker run --cpus=%.0f --memory=%.0fm --shm-size=%.0fm IMAGE %s\n",
 			r->cpus, mib,
 			ceil(a->worker_shared * (double)a->batch_size *
-				fmax(0, (double)a->workers) * 2 / 0x1p20) +
+				fmax(0, (double)a->workers) * fmax(1, (double)a->now->seen.ranks) *
+				2 / 0x1p20) +
 				64,
 			command);
 		break;

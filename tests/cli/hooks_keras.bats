@@ -181,9 +181,14 @@ SET="$SOURCE_ROOT/tests/hooks/keras_set.py"
 	[ "$(python_sql run.strain "SELECT count(*), sum(samples) FROM span WHERE kind = 'iteration'")" = '14|112' ]
 	[ "$(run_key run.strain loader_batch_size)" = 8 ]
 	[[ "$(run_key run.strain loader_fit_at)" == *"keras_set.py:"* ]]
+	[ "$(run_key run.strain loader_batches)" = 50 ]
 	STRAIN_SHORT="6 0" record "$PYTHON" "$SET" dataset sequence steps endless unknown >out
 	[ "$(cat out)" = $'6/4 4/4 4/4 \n4/4 4/4 4/4 \n4/0 4/0 4/0 \n4/4 4/4 4/4 \n4/0 4/0 4/0 ' ]
 	nothing_crosses
+	for way in dataset:50 sequence:50 steps:25 endless:50 unknown:; do
+		record "$PYTHON" "$SET" "${way%:*}" >out
+		[ "$(run_key run.strain loader_batches)" = "${way#*:}" ]
+	done
 }
 
 @test "probes of strain advise: another batch size of arrays and data sets, and why there is none" {

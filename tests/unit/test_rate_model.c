@@ -67,6 +67,21 @@ static void test_parameters_come_back(void **state)
 	assert_close(rate_of(&m, 32, 0, 8), 32 / (0.074 + 0.160), 1e-3);
 }
 
+// Four ranks share eight CPUs: each has two for 0.138 s of computing and 0.320 s of preparing.
+static void test_ranks_share_the_cpus(void **state)
+{
+	(void)state;
+	struct observation seen[] = {seen_with(16, 0), seen_with(64, 0)};
+	struct rate_model m;
+	seen[0].ranks = seen[1].ranks = 4;
+	assert_int_equal(rate_model_fit(seen, 2, &m, NULL), 0);
+	assert_close(rate_of(&m, 64, 0, 8), 64 / 0.458, 1e-3);
+	assert_close(rate_of(&m, 64, 6, 8), 64 / 0.229, 0.02);
+	assert_close(rate_of(&m, 64, 6, 32), 64 / 0.138, 0.02);
+	struct rate_config at = rate_config_of(&m, 64, 6);
+	assert_int_equal(rate_model_predict(&m, &at).bound, RATE_CPU);
+}
+
 static void test_workers_hide_the_preparation(void **state)
 {
 	(void)state;
@@ -312,6 +327,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parameters_come_back),
 		cmocka_unit_test(test_workers_hide_the_preparation),
+		cmocka_unit_test(test_ranks_share_the_cpus),
 		cmocka_unit_test(test_a_small_batch_costs_what_sending_costs),
 		cmocka_unit_test(test_workers_start_in_each_epoch),
 		cmocka_unit_test(test_all_processes_share_the_cpus),
