@@ -413,10 +413,20 @@ def measured_rate(kept, cell, preparation, batch, workers, repeat=0, cpus=0):
     return kept.get(["rate", *cell[:3], preparation, batch, workers, repeat, cpus], measure)
 
 
+def deviation(model, batch):
+    """Computing over that of the line, interpolated between the batch sizes that ran."""
+    points = [(math.log(point["batch_size"]), math.log(point["factor"])) for point in model["compute_deviation"]]
+    place = min(max(math.log(batch), points[0][0]), points[-1][0])
+    for (left, low), (right, high) in zip(points, points[1:]):
+        if place <= right:
+            return math.exp(low + (high - low) * (place - left) / (right - left))
+    return math.exp(points[0][1])
+
+
 def iteration_s(model, handover, batch, workers):
     """The time of an iteration by the equations of strain-advise(1) from the parameters in the answer."""
     prepare = model["prepare_per_sample_s"] or 0
-    compute = model["compute_per_iteration_s"] + model["compute_per_sample_s"] * batch
+    compute = (model["compute_per_iteration_s"] + model["compute_per_sample_s"] * batch) * deviation(model, batch)
     own = model["main_cpu_per_iteration_s"] + model["main_cpu_per_sample_s"] * batch
     if workers == 0:
         return compute + prepare * batch

@@ -1239,6 +1239,44 @@ static int probe_workers(struct work *w, struct error *e)
 	return r == -ENOMEM ? error_set(e, ENOMEM, "out of memory") : 0;
 }
 
+// Keeps what a worker needs at a batch size, in ascending order: the most of several runs.
+static void add_worker_point(struct advice *a, double batch, double bytes)
+{
+	size_t at = 0;
+	while (at < a->n_worker_points && a->worker_points[at].batch < batch) {
+		at++;
+	}
+	struct memory_point *p = &a->worker_points[at];
+	if (at < a->n_worker_points && p->batch == batch) {
+		p->bytes = fmax(p->bytes, bytes);
+	} else if (a->n_worker_points < ADVICE_PROBES_MAX && batch > 0) {
+		memmove(p + 1, p, (a->n_worker_points - at) * sizeof(*p));
+		*p = (struct memory_point){batch, bytes, false};
+		a->n_worker_points++;
+	}
+}
+
+// What one more worker adds, without /dev/shm: between the batch sizes that ran, and beyond the
+// largest by the growth before it. NAN: not seen.
+static double worker_own(const struct advice *a, double batch)
+{
+	const struct memory_point *p = a->worker_points;
+	size_t n = a->n_worker_points, right = 1;
+	if (n == 0) {
+		return NAN;
+	}
+	if (n == 1 || batch <= p[0].batch) {
+		return p[0].bytes;
+	}
+	while (right < n - 1 && p[right].batch < batch) {
+		right++;
+	}
+	double slope = (p[right].bytes - p[right - 1].bytes) /
+	               (p[right].batch - p[right - 1].batch);
+	slope = batch > p[right].batch ? fmax(0, slope) : slope;
+	return p[right].bytes + slope * (batch - p[right].batch);
+}
+
 // What the first worker adds to the job's memory: its own, and the pages of the training process
 // that it keeps since it was forked while that writes new ones (parameters, optimizer state).
 // Workers of the same epoch share those, so that this is an upper bound for the others.
@@ -1255,21 +1293,24 @@ static void find_worker_bytes(struct work *w)
 		double shared = isfinite(p->seen.shared) ? p->seen.shared : 0;
 		// Each process that marks has a ring of its own there.
 		double batches = shared - (workers + ranks) * (double)STRAIN_RING_BYTES;
-		a->worker_shared = fmax(0, batches) / workers / batch;
-		a->worker_bytes = p->seen.worker;
+		double own = p->seen.worker;
 		if (p->step == ADVICE_WORKERS && a->has_memory) {
 			double more = observation_held(&p->seen) - shared -
 			              memory_model_bytes(&a->memory, batch).value;
-			a->worker_bytes = fmax(
-				more / workers, isfinite(a->worker_bytes) ? a->worker_bytes : 0);
+			own = fmax(more / workers, isfinite(own) ? own : 0);
+		}
+		a->worker_shared = fmax(0, batches) / workers / batch;
+		if (isfinite(own)) {
+			add_worker_point(a, batch, own);
 		}
 	}
+	a->worker_bytes = worker_own(a, (double)batch_of(a->now));
 }
 
 // That one more worker adds in each rank.
 static double worker_bytes(const struct advice *a, double batch)
 {
-	double each = a->worker_bytes + a->worker_shared * batch;
+	double each = worker_own(a, batch) + a->worker_shared * batch;
 	return isfinite(each) ? ranks_of(&a->now->seen) * each : 0;
 }
 
@@ -1561,8 +1602,9 @@ static void learn_failure(struct work *w, const struct advice_choice *failed, in
 	double ranks = ranks_of(&a->now->seen);
 	if (workers > 0 && a->has_memory) {
 		double line = memory_model_bytes(&a->memory, (double)failed->batch_size).value;
-		a->worker_bytes = fmax(
-			1.1 * a->worker_bytes, 1.05 * (usable_bytes(w) - line) / workers / ranks);
+		double batch = (double)failed->batch_size, before = worker_own(a, batch);
+		double least = 1.05 * (usable_bytes(w) - line) / workers / ranks;
+		add_worker_point(a, batch, isfinite(before) ? fmax(1.1 * before, least) : least);
 	} else {
 		*most = failed->batch_size * 3 / 4;
 	}

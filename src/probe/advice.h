@@ -162,7 +162,10 @@ struct advice {
 	int64_t verified_batch; // largest that ran below the limit; -1: none
 	bool verified_long; // also for some seconds, with epochs of full length
 	int64_t failed_batch; // smallest that did not fit; -1: none
-	double worker_bytes; // that one more worker adds; NAN: not seen
+	// What one more worker adds, by batch size: ascending.
+	struct memory_point worker_points[ADVICE_PROBES_MAX];
+	size_t n_worker_points;
+	double worker_bytes; // the same at the present batch size; NAN: not seen
 	double worker_shared; // in /dev/shm, for each worker and sample of a batch
 	char *largest_missing;
 	char *verified_missing; // why a run under the limit says nothing, or was not made

@@ -17,6 +17,10 @@ enum { OBSERVATIONS_MAX = 64 };
 #define ONE_THREAD 1.2
 // What a worker needs for a batch is a constant only where it exceeds this share of its samples'.
 #define SENDING 0.25
+// Half of a 95 % interval, in standard deviations.
+#define NORMAL_95 1.96
+// Runs of the same configuration differ by this, even if each is known better.
+#define RATE_REPEATS 0.01
 
 static const char *const bound_names[N_RATE_BOUNDS] = {
 	[RATE_COMPUTE] = "compute",
@@ -289,6 +293,75 @@ static double slower_by(const struct rate_model *m, double cpus, double parallel
 	return (1 - parallel + each / cpus) / (1 - parallel + each / m->cpus);
 }
 
+// How much of a deviation from the line is more than noise: all of one that is large beside the
+// interval of its run.
+static double believed(double deviation, const struct observation *o)
+{
+	double error = (o->iteration.high - o->iteration.low) / (2 * NORMAL_95) /
+	               o->iteration.value;
+	error = fmax(isfinite(error) ? error : 0, RATE_REPEATS);
+	return deviation * deviation / (deviation * deviation + error * error);
+}
+
+static void add_knot(struct rate_model *m, double batch, double deviation)
+{
+	size_t at = 0;
+	while (at < m->n_knots && m->knots[at].batch < batch) {
+		at++;
+	}
+	if (at == m->n_knots || m->knots[at].batch != batch) {
+		if (m->n_knots == RATE_KNOTS_MAX) {
+			return;
+		}
+		for (size_t i = m->n_knots; i > at; i--) {
+			m->knots[i] = m->knots[i - 1];
+		}
+		m->knots[at] = (struct rate_knot){.batch = batch};
+		m->n_knots++;
+	}
+	m->knots[at].sum += deviation;
+	m->knots[at].runs++;
+}
+
+// What computing deviates from the line at the batch sizes that ran: caches, and algorithms that
+// libraries choose by size, make it other than straight.
+static void fit_knots(const struct observation *observations, size_t n, struct rate_model *m)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct observation *o = &observations[i];
+		if (is_usable(o)) {
+			double compute = o->compute / slower_by(m, o->cpus, m->parallel);
+			double deviation = log(compute / (m->a + m->b * batch_of(o)));
+			add_knot(m, batch_of(o),
+				isfinite(deviation) ? deviation * believed(deviation, o) : 0);
+		}
+	}
+}
+
+static double deviation_of(const struct rate_knot *knot)
+{
+	return knot->sum / knot->runs;
+}
+
+double rate_model_deviation(const struct rate_model *m, double batch)
+{
+	if (m->n_knots == 0) {
+		return 1;
+	}
+	const struct rate_knot *last = &m->knots[m->n_knots - 1];
+	if (!(batch > m->knots[0].batch)) {
+		return exp(deviation_of(&m->knots[0]));
+	}
+	for (size_t i = 1; i < m->n_knots; i++) {
+		const struct rate_knot *left = &m->knots[i - 1], *right = &m->knots[i];
+		if (batch <= right->batch) {
+			double place = log(batch / left->batch) / log(right->batch / left->batch);
+			return exp(deviation_of(left) * (1 - place) + deviation_of(right) * place);
+		}
+	}
+	return exp(deviation_of(last));
+}
+
 int rate_model_fit(
 	const struct observation *observations, size_t n, struct rate_model *ret, struct error *e)
 {
@@ -317,6 +390,7 @@ int rate_model_fit(
 	fit_line(batch, compute, used, &m.a, &m.b);
 	fit_line(batch, cpu, used, &m.c0, &m.c1);
 	m.one_batch_size = m.batch_min == m.batch_max;
+	fit_knots(observations, n, &m);
 	fit_samples(observations, n, &m);
 	m.residual = residual_of(&m, observations, n);
 	*ret = m;
@@ -360,7 +434,8 @@ static void find_bounds(const struct rate_model *m, const struct rate_config *c,
 	double main_cpu = (m->c0 + m->c1 * c->batch) / c->cpu_speed;
 	double send = c->workers > 0 ? m->send / c->cpu_speed : 0;
 	double send_cpu = c->workers > 0 ? m->send_cpu / c->cpu_speed : 0;
-	double compute = (m->a + m->b * c->batch) * slower_by(m, c->cpus, parallel);
+	double line = (m->a + m->b * c->batch) * rate_model_deviation(m, c->batch);
+	double compute = line * slower_by(m, c->cpus, parallel);
 	bounds[RATE_COMPUTE] = compute * ((1 - m->gpu_share) / c->cpu_speed +
 						 m->gpu_share / c->gpu_speed) +
 	                       (c->workers > 0 ? m->handover / c->cpu_speed : 0);

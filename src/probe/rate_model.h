@@ -4,7 +4,9 @@
 // Throughput as a function of the batch size, the loader's workers, CPUs and storage. The time of
 // an iteration of B samples with W workers on C CPUs is bounded by
 //
-//     compute      a + b B                       the training process's own work
+//     compute      (a + b B) d(B)                the training process's own work; d is what it
+//                                                deviates from the line at the batch sizes that
+//                                                ran, interpolated between them
 //     prepare      (q + p B) / W                 workers: p CPU-seconds a sample, q seconds to send
 //                                                a batch
 //     cpu          N (c0 + c1 B + p B + q') / C  all CPU time there is, shared by all processes of
@@ -32,8 +34,18 @@
 
 enum rate_bound { RATE_COMPUTE, RATE_PREPARE, RATE_CPU, RATE_STORAGE, N_RATE_BOUNDS };
 
+enum { RATE_KNOTS_MAX = 16 };
+
+struct rate_knot {
+	double batch;
+	double sum; // of the logarithms of compute over the line, as far as it is more than noise
+	double runs;
+};
+
 struct rate_model {
 	double a, b; // seconds of compute: per iteration, per sample
+	struct rate_knot knots[RATE_KNOTS_MAX]; // ascending
+	size_t n_knots;
 	double p; // CPU seconds of preparing a sample; 0: not visible
 	double c0, c1; // CPU seconds of the training process without preparing: per iteration, per
 	               // sample
@@ -84,6 +96,9 @@ int rate_model_fit(
 // Scales the model so that it gives the rate of this observation: what other configurations gain is
 // then in proportion to what was measured there.
 void rate_model_anchor(struct rate_model *m, const struct observation *at);
+// Computing over that of the line a + b B: interpolated between the batch sizes that ran, beyond
+// them as at the nearest.
+double rate_model_deviation(const struct rate_model *m, double batch);
 // A configuration as observed, to be changed: batch and workers are given.
 struct rate_config rate_config_of(const struct rate_model *m, double batch, double workers);
 struct rate_prediction rate_model_predict(

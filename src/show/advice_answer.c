@@ -828,6 +828,20 @@ static json_t *rate_json(const struct advice *a)
 	return json;
 }
 
+// [{"batch_size": 16, "factor": 0.98}...]: computing over that of the line.
+static json_t *deviation_json(const struct rate_model *m)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; i < m->n_knots; i++) {
+		double batch = m->knots[i].batch;
+		json_t *item = json_object();
+		json_object_set_new(item, "batch_size", json_integer((json_int_t)batch));
+		json_object_set_new(item, "factor", number(rate_model_deviation(m, batch)));
+		json_array_append_new(list, item);
+	}
+	return list;
+}
+
 static json_t *parameters_json(const struct advice *a)
 {
 	json_t *json = json_object();
@@ -838,6 +852,7 @@ static json_t *parameters_json(const struct advice *a)
 	}
 	json_object_set_new(json, "compute_per_iteration_s", number(m->a));
 	json_object_set_new(json, "compute_per_sample_s", number(m->b));
+	json_object_set_new(json, "compute_deviation", deviation_json(m));
 	json_object_set_new(json, "prepare_per_sample_s", number(m->prepare_known ? m->p : NAN));
 	json_object_set_new(json, "send_per_batch_s", number(m->send));
 	json_object_set_new(json, "main_cpu_per_iteration_s", number(m->c0));

@@ -67,6 +67,36 @@ static void test_parameters_come_back(void **state)
 	assert_close(rate_of(&m, 32, 0, 8), 32 / (0.074 + 0.160), 1e-3);
 }
 
+// As measured (a small CNN): 1031, 1145 and 1085 samples a second with 16, 64 and 384.
+static void test_the_line_is_corrected_where_runs_deviate(void **state)
+{
+	(void)state;
+	const double batches[] = {16, 64, 384}, rates[] = {1031, 1145, 1085};
+	struct observation seen[3];
+	struct rate_model m;
+	for (size_t i = 0; i < 3; i++) {
+		double s = batches[i] / rates[i];
+		seen[i] = seen_with(batches[i], 1);
+		seen[i].iteration = (struct estimate){s, 0.995 * s, 1.005 * s};
+		seen[i].compute = seen[i].main_cpu = s;
+		seen[i].wait = 0;
+		seen[i].prepare_cpu = 0.0001;
+	}
+	assert_int_equal(rate_model_fit(seen, 3, &m, NULL), 0);
+	for (size_t i = 0; i < 3; i++) {
+		assert_close(rate_of(&m, batches[i], 1, 8), rates[i], 0.015);
+	}
+	double between = rate_of(&m, 192, 1, 8);
+	assert_true(between > 1085 && between < 1145);
+	assert_true(rate_of(&m, 96, 1, 8) > between);
+	// Runs that are not sure correct less.
+	seen[1].iteration.low *= 0.7;
+	seen[1].iteration.high *= 1.3;
+	assert_int_equal(rate_model_fit(seen, 3, &m, NULL), 0);
+	assert_true(rate_of(&m, 64, 1, 8) < 1130);
+	assert_close(rate_of(&m, 384, 1, 8), 1085, 0.015);
+}
+
 // Four ranks share eight CPUs: each has two for 0.138 s of computing and 0.320 s of preparing.
 static void test_ranks_share_the_cpus(void **state)
 {
@@ -327,6 +357,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parameters_come_back),
 		cmocka_unit_test(test_workers_hide_the_preparation),
+		cmocka_unit_test(test_the_line_is_corrected_where_runs_deviate),
 		cmocka_unit_test(test_ranks_share_the_cpus),
 		cmocka_unit_test(test_a_small_batch_costs_what_sending_costs),
 		cmocka_unit_test(test_workers_start_in_each_epoch),
