@@ -426,12 +426,12 @@ def deviation(model, batch):
 def iteration_s(model, handover, batch, workers):
     """The time of an iteration by the equations of strain-advise(1) from the parameters in the answer."""
     prepare = model["prepare_per_sample_s"] or 0
-    compute = (model["compute_per_iteration_s"] + model["compute_per_sample_s"] * batch) * deviation(model, batch)
+    compute = model["compute_per_iteration_s"] + model["compute_per_sample_s"] * batch
     own = model["main_cpu_per_iteration_s"] + model["main_cpu_per_sample_s"] * batch
     if workers == 0:
-        return compute + prepare * batch
+        return compute * deviation(model, batch) + prepare * batch
     sending = model["send_per_batch_s"] or 0
-    bounds = [compute + handover, (sending + prepare * batch) / workers, (own + prepare * batch) / os.cpu_count()]
+    bounds = [(compute + handover) * deviation(model, batch), (sending + prepare * batch) / workers, model["cpu_loss"] * (own + prepare * batch) / os.cpu_count()]
     return sum(bound**OVERLAP for bound in bounds) ** (1 / OVERLAP)
 
 

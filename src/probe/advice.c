@@ -36,6 +36,7 @@
 #define VERIFY_ITERATIONS 10
 // At least so many where more take too long: the optimizer's state and most workspaces are there.
 #define VERIFY_LEAST 4
+#define VERIFY_SECONDS 4.0 // of these iterations, if memory is regular
 // The first pass of a probe that measures a rate lasts at least this long.
 #define RATE_SECONDS 4.0
 // So many seconds after the first iteration, the rate is used even if its interval is wide: on a
@@ -1006,7 +1007,8 @@ static int verify_in_time(struct work *w, int64_t batch, double lasting, struct 
 	unsigned iterations = VERIFY_ITERATIONS;
 	double limit = (double)w->config->limit_ns / 1e9;
 	double seconds = lasting + expected_seconds(w, (double)batch, iterations);
-	if (seconds > limit) {
+	double computing = seconds - lasting - expected_seconds(w, (double)batch, 0);
+	if (seconds > limit || (is_regular(a) && computing > VERIFY_SECONDS)) {
 		iterations = VERIFY_LEAST;
 		seconds = lasting + expected_seconds(w, (double)batch, iterations);
 	}

@@ -330,8 +330,10 @@ static void fit_knots(const struct observation *observations, size_t n, struct r
 	for (size_t i = 0; i < n; i++) {
 		const struct observation *o = &observations[i];
 		if (is_usable(o)) {
-			double compute = o->compute / slower_by(m, o->cpus, m->parallel);
-			double deviation = log(compute / (m->a + m->b * batch_of(o)));
+			bool receives = isfinite(receiving(o));
+			double line = m->a + m->b * batch_of(o) + (receives ? m->handover : 0);
+			double seconds = o->compute + (receives ? o->wait : 0);
+			double deviation = log(seconds / slower_by(m, o->cpus, m->parallel) / line);
 			add_knot(m, batch_of(o),
 				isfinite(deviation) ? deviation * believed(deviation, o) : 0);
 		}
@@ -362,11 +364,31 @@ double rate_model_deviation(const struct rate_model *m, double batch)
 	return exp(deviation_of(last));
 }
 
+// What processes that share all CPUs lose to each other, where runs were bound by them.
+static void fit_cpu_loss(const struct observation *observations, size_t n, struct rate_model *m)
+{
+	double losses[OBSERVATIONS_MAX];
+	for (size_t i = 0; i < n; i++) {
+		const struct observation *o = &observations[i];
+		losses[i] = NAN;
+		if (is_usable(o) && o->workers > 0) {
+			struct rate_config at = rate_config_of(m, batch_of(o), (double)o->workers);
+			at.cpus = isfinite(o->cpus) ? o->cpus : at.cpus;
+			struct rate_prediction p = rate_model_predict(m, &at);
+			double seconds = batch_of(o) / p.rate.value;
+			losses[i] = p.bound == RATE_CPU ? batch_of(o) / seen_rate(o) / seconds
+			                                : NAN;
+		}
+	}
+	double loss = median_of(losses, n);
+	m->cpu_loss = isfinite(loss) ? fmax(1, loss) : 1;
+}
+
 int rate_model_fit(
 	const struct observation *observations, size_t n, struct rate_model *ret, struct error *e)
 {
 	double batch[OBSERVATIONS_MAX], compute[OBSERVATIONS_MAX], cpu[OBSERVATIONS_MAX];
-	struct rate_model m = {.batch_min = INFINITY, .scale = 1, .ranks = 1};
+	struct rate_model m = {.batch_min = INFINITY, .scale = 1, .ranks = 1, .cpu_loss = 1};
 	size_t used = 0;
 	n = n < OBSERVATIONS_MAX ? n : OBSERVATIONS_MAX;
 	fit_cpus(observations, n, &m);
@@ -390,8 +412,9 @@ int rate_model_fit(
 	fit_line(batch, compute, used, &m.a, &m.b);
 	fit_line(batch, cpu, used, &m.c0, &m.c1);
 	m.one_batch_size = m.batch_min == m.batch_max;
-	fit_knots(observations, n, &m);
 	fit_samples(observations, n, &m);
+	fit_knots(observations, n, &m);
+	fit_cpu_loss(observations, n, &m);
 	m.residual = residual_of(&m, observations, n);
 	*ret = m;
 	return 0;
@@ -434,13 +457,14 @@ static void find_bounds(const struct rate_model *m, const struct rate_config *c,
 	double main_cpu = (m->c0 + m->c1 * c->batch) / c->cpu_speed;
 	double send = c->workers > 0 ? m->send / c->cpu_speed : 0;
 	double send_cpu = c->workers > 0 ? m->send_cpu / c->cpu_speed : 0;
-	double line = (m->a + m->b * c->batch) * rate_model_deviation(m, c->batch);
-	double compute = line * slower_by(m, c->cpus, parallel);
-	bounds[RATE_COMPUTE] = compute * ((1 - m->gpu_share) / c->cpu_speed +
-						 m->gpu_share / c->gpu_speed) +
-	                       (c->workers > 0 ? m->handover / c->cpu_speed : 0);
+	double deviation = rate_model_deviation(m, c->batch);
+	double compute = (m->a + m->b * c->batch) * slower_by(m, c->cpus, parallel);
+	compute *= (1 - m->gpu_share) / c->cpu_speed + m->gpu_share / c->gpu_speed;
+	compute += c->workers > 0 ? m->handover / c->cpu_speed : 0;
+	bounds[RATE_COMPUTE] = compute * deviation;
 	bounds[RATE_PREPARE] = (send + p * c->batch) / fmax(1, c->workers);
-	bounds[RATE_CPU] = c->cpus > 0 ? m->ranks * (main_cpu + send_cpu + p * c->batch) / c->cpus
+	bounds[RATE_CPU] = c->cpus > 0 ? m->cpu_loss * m->ranks *
+	                                         (main_cpu + send_cpu + p * c->batch) / c->cpus
 	                               : 0;
 	bounds[RATE_STORAGE] = bytes > 0 && storage_rate > 0 ? bytes / storage_rate : 0;
 }

@@ -4,13 +4,15 @@
 // Throughput as a function of the batch size, the loader's workers, CPUs and storage. The time of
 // an iteration of B samples with W workers on C CPUs is bounded by
 //
-//     compute      (a + b B) d(B)                the training process's own work; d is what it
-//                                                deviates from the line at the batch sizes that
-//                                                ran, interpolated between them
+//     compute      (a + b B + h) d(B)            the training process's own work; h to receive a
+//                                                batch of workers; d is what it deviates from the
+//                                                line at the batch sizes that ran, interpolated
+//                                                between them
 //     prepare      (q + p B) / W                 workers: p CPU-seconds a sample, q seconds to send
 //                                                a batch
 //     cpu          N (c0 + c1 B + p B + q') / C  all CPU time there is, shared by all processes of
-//                                                N ranks; q' of q is CPU time
+//                                                N ranks; q' of q is CPU time. Longer by a factor
+//                                                that runs show which it bound
 //     storage      s (1 - h) B / R               bytes from storage, hit ratio h, R bytes/s
 //
 // and close to their maximum, plus w W B / E: w seconds in which a worker starts, in an epoch of E
@@ -58,6 +60,7 @@ struct rate_model {
 	double asked; // bytes per sample that the job reads
 	double storage_rate; // bytes/s that storage delivered at most; NAN: storage was not the
 	                     // limit
+	double cpu_loss; // factor of the bound of all CPUs: what sharing them costs; 1: not seen
 	double ranks; // of the observations: most; batch, workers and rate are those of one
 	double cpus; // of the observations: most; all ranks share them
 	double cpus_min; // fewest

@@ -857,6 +857,7 @@ static json_t *parameters_json(const struct advice *a)
 	json_object_set_new(json, "send_per_batch_s", number(m->send));
 	json_object_set_new(json, "main_cpu_per_iteration_s", number(m->c0));
 	json_object_set_new(json, "main_cpu_per_sample_s", number(m->c1));
+	json_object_set_new(json, "cpu_loss", number(m->cpu_loss));
 	json_object_set_new(json, "stored_bytes_per_sample", number(m->stored));
 	return json;
 }

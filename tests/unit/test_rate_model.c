@@ -97,6 +97,27 @@ static void test_the_line_is_corrected_where_runs_deviate(void **state)
 	assert_close(rate_of(&m, 384, 1, 8), 1085, 0.015);
 }
 
+// Two workers and the training process share two CPUs, and need 9 % longer than their CPU time
+// says.
+static void test_sharing_cpus_costs_what_was_seen(void **state)
+{
+	(void)state;
+	struct observation seen[] = {seen_with(16, 1), seen_with(64, 1), seen_with(64, 2)};
+	struct rate_model m;
+	for (size_t i = 0; i < 3; i++) {
+		seen[i].cpus = 2;
+	}
+	assert_int_equal(rate_model_fit(seen, 2, &m, NULL), 0);
+	double promised = rate_of(&m, 64, 2, 2), s = 64 / promised * 1.09;
+	assert_close(promised, 64 / 0.229, 0.05);
+	seen[2].iteration = (struct estimate){s, s, s};
+	seen[2].wait = s - seen[2].compute;
+	assert_int_equal(rate_model_fit(seen, 3, &m, NULL), 0);
+	assert_close(m.cpu_loss, 1.09, 0.005);
+	assert_close(rate_of(&m, 64, 2, 2), promised / 1.09, 0.01);
+	assert_close(rate_of(&m, 64, 1, 2), 200, 0.03); // not where one worker is too slow
+}
+
 // Four ranks share eight CPUs: each has two for 0.138 s of computing and 0.320 s of preparing.
 static void test_ranks_share_the_cpus(void **state)
 {
@@ -358,6 +379,7 @@ int main(void)
 		cmocka_unit_test(test_parameters_come_back),
 		cmocka_unit_test(test_workers_hide_the_preparation),
 		cmocka_unit_test(test_the_line_is_corrected_where_runs_deviate),
+		cmocka_unit_test(test_sharing_cpus_costs_what_was_seen),
 		cmocka_unit_test(test_ranks_share_the_cpus),
 		cmocka_unit_test(test_a_small_batch_costs_what_sending_costs),
 		cmocka_unit_test(test_workers_start_in_each_epoch),
