@@ -137,9 +137,10 @@ def _length(dataset):
 class Shorter:
     """Epochs that end early. One per framework."""
 
-    def __init__(self, hooks, same, text):
+    def __init__(self, hooks, same, length_of, text):
         self._hooks = hooks  # strain_keras.Keras
         self._same = same  # samples of an epoch's last call: as many as of the others
+        self._length_of = length_of  # batches of a full pass over a source; -1: unknown
         self._lengths = Lengths(hooks.report, text)
 
     def install(self, iterators):
@@ -166,6 +167,7 @@ class Shorter:
                         one = self._lengths.begin(trains)  # after the first step, which is compiled
                     one.take(_batches(source))
                     if one.is_over(one.taken) and not _is_last(source):
+                        one.left(self._length_of(source))
                         _end_early(source)
                         fit.remainder = self._same
                         one = None

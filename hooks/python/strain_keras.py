@@ -484,7 +484,7 @@ class Keras:
             iterators = _data_adapter2(self.keras).DataHandler
         else:
             iterators = sys.modules["keras.src.trainers.epoch_iterator"].EpochIterator
-        strain_fit.Shorter(self, SAME, os.environ["STRAIN_SHORT"]).install(iterators)
+        strain_fit.Shorter(self, SAME, _length_of, os.environ["STRAIN_SHORT"]).install(iterators)
 
     def _hook_set(self):
         import strain_fit
@@ -603,6 +603,13 @@ def _batches_of(source, adapter):
         if isinstance(count, int) and count > 0:
             return count
     return -1
+
+
+def _length_of(source):
+    """The batches of a pass over a source of Keras; -1: endless or not known."""
+    if hasattr(source, "data_adapter"):
+        return _batches_of(source, source.data_adapter)
+    return _batches_of(source, _Adapter2(source._adapter))
 
 
 def _sizes(adapter, per_call):

@@ -25,6 +25,7 @@ from time import monotonic
 
 COLLECTED_AFTER = 2  # batches of a worker
 LATER = 4  # batches of all other passes
+LEFT_PASSES = 16  # shortened passes without gradients whose rest is reported
 ITERATIONS_MOST = 1 << 20
 SECONDS_MOST = 86400.0
 
@@ -47,10 +48,12 @@ class Lengths:
         self._least = min(self._iterations, LATER)
         self._left = self._seconds  # of the passes that last longer
         self._trained = False  # these have ended
+        self._left_out = 0.0  # seconds that passes without gradients would have lasted longer
+        self._left_passes = 0
 
     def begin(self, trains):
         """A pass, before or after its first batch; trains: with gradients."""
-        return Pass(self, trains and not self._trained)
+        return Pass(self, trains and not self._trained, trains)
 
     def is_over(self, one, batches):
         """Whether so many batches are enough for a pass, and the first one has had enough time."""
@@ -71,18 +74,31 @@ class Lengths:
         if one.first and not one.ended:
             self._left -= one.seen - one.since
 
+    def left(self, one, length):
+        """A pass over so many batches (-1: unknown) ended early: reports what validation lasts longer in a job."""
+        if one.trains or one.told or not one.ended or one.taken < 2 or length <= one.taken:
+            return
+        one.told = True
+        self._left_passes += 1
+        if self._left_passes <= LEFT_PASSES:
+            each = (one.seen - one.since) / (one.taken - 1)
+            self._left_out += each * (length - one.taken)
+            self._report.say("loader_validation_left_s", "%.3f" % self._left_out)
+
 
 class Pass:
     """One pass over the data."""
 
-    __slots__ = ("lengths", "first", "since", "seen", "taken", "ended")
+    __slots__ = ("lengths", "first", "trains", "since", "seen", "taken", "ended", "told")
 
-    def __init__(self, lengths, first):
+    def __init__(self, lengths, first, trains):
         self.lengths = lengths
         self.first = first  # one of those that last longer
+        self.trains = trains  # with gradients
         self.since = self.seen = monotonic()
         self.taken = 0  # batches
         self.ended = False  # early
+        self.told = False  # what is left of it was reported
 
     def take(self, batches):
         """Counts batches. The pass begins with the first one."""
@@ -98,6 +114,10 @@ class Pass:
     def end(self):
         """There is no further batch."""
         self.lengths.end(self)
+
+    def left(self, length):
+        """It has ended, of so many batches (-1: unknown)."""
+        self.lengths.left(self, length)
 
 
 class Short:
@@ -154,12 +174,14 @@ class Short:
             one = getattr(iterator, "_strain_pass", None)
             asks = getattr(iterator, "_strain_asked", 0) > 0
             if one is not None and not asks and one.is_over(one.taken):  # a loader with its own order
+                one.left(_length_of(iterator))
                 raise StopIteration
             if one is None:
                 one = iterator._strain_pass = self._lengths.begin(self._has_gradients())
             try:
                 batch = original(iterator)
             except StopIteration:
+                one.left(_length_of(iterator))  # it asks for none after its last batch
                 one.take(0)
                 one.end()
                 raise
@@ -181,6 +203,14 @@ class Short:
             return batch
 
         return fetch
+
+
+def _length_of(iterator):
+    """The batches of a full pass; -1: not known."""
+    try:
+        return len(iterator)
+    except Exception:  # an iterable data set, for example
+        return -1
 
 
 def young_collections():

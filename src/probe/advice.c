@@ -1241,19 +1241,24 @@ static int probe_workers(struct work *w, struct error *e)
 	return r == -ENOMEM ? error_set(e, ENOMEM, "out of memory") : 0;
 }
 
-// Keeps what a worker needs at a batch size, in ascending order: the most of several runs.
-static void add_worker_point(struct advice *a, double batch, double bytes)
+// Keeps what a worker needs at a batch size, in ascending order: by the run with most workers,
+// since what one alone shares with nobody, several share; the most of several such runs.
+static void add_worker_point(struct advice *a, double batch, double bytes, double workers)
 {
 	size_t at = 0;
 	while (at < a->n_worker_points && a->worker_points[at].batch < batch) {
 		at++;
 	}
-	struct memory_point *p = &a->worker_points[at];
+	struct worker_point *p = &a->worker_points[at];
 	if (at < a->n_worker_points && p->batch == batch) {
-		p->bytes = fmax(p->bytes, bytes);
+		if (workers > p->workers) {
+			*p = (struct worker_point){batch, bytes, workers};
+		} else if (workers == p->workers) {
+			p->bytes = fmax(p->bytes, bytes);
+		}
 	} else if (a->n_worker_points < ADVICE_PROBES_MAX && batch > 0) {
 		memmove(p + 1, p, (a->n_worker_points - at) * sizeof(*p));
-		*p = (struct memory_point){batch, bytes, false};
+		*p = (struct worker_point){batch, bytes, workers};
 		a->n_worker_points++;
 	}
 }
@@ -1262,7 +1267,7 @@ static void add_worker_point(struct advice *a, double batch, double bytes)
 // largest by the growth before it. NAN: not seen.
 static double worker_own(const struct advice *a, double batch)
 {
-	const struct memory_point *p = a->worker_points;
+	const struct worker_point *p = a->worker_points;
 	size_t n = a->n_worker_points, right = 1;
 	if (n == 0) {
 		return NAN;
@@ -1303,7 +1308,7 @@ static void find_worker_bytes(struct work *w)
 		}
 		a->worker_shared = fmax(0, batches) / workers / batch;
 		if (isfinite(own)) {
-			add_worker_point(a, batch, own);
+			add_worker_point(a, batch, own, workers);
 		}
 	}
 	a->worker_bytes = worker_own(a, (double)batch_of(a->now));
@@ -1606,7 +1611,8 @@ static void learn_failure(struct work *w, const struct advice_choice *failed, in
 		double line = memory_model_bytes(&a->memory, (double)failed->batch_size).value;
 		double batch = (double)failed->batch_size, before = worker_own(a, batch);
 		double least = 1.05 * (usable_bytes(w) - line) / workers / ranks;
-		add_worker_point(a, batch, isfinite(before) ? fmax(1.1 * before, least) : least);
+		add_worker_point(a, batch, isfinite(before) ? fmax(1.1 * before, least) : least,
+			(double)failed->workers * ranks);
 	} else {
 		*most = failed->batch_size * 3 / 4;
 	}
@@ -1769,8 +1775,11 @@ static void find_request(struct work *w)
 	r->bytes = r->peak_bytes * (1 + REQUEST_MEMORY_MARGIN);
 	r->startup = p->seen.startup;
 	r->epoch = a->now->seen.epoch_samples / rate;
+	r->validation = isfinite(p->seen.validation) ? p->seen.validation : 0;
+	r->read = p->seen.stored * rate;
 	if (w->config->epochs > 0) {
-		r->seconds = ((double)w->config->epochs * r->epoch + r->startup) *
+		double epoch = r->epoch + r->validation;
+		r->seconds = ((double)w->config->epochs * epoch + r->startup) *
 		             (1 + REQUEST_TIME_MARGIN);
 	}
 }
@@ -2082,7 +2091,14 @@ int advice_make(const struct advice_config *config, struct advice *ret, struct e
 		.workers = -1,
 		.bytes_predicted = NAN,
 		.worker_bytes = NAN,
-		.request = {NAN, NAN, NAN, NAN, NAN, NAN, NAN},
+		.request = {.cpus_used = NAN,
+			.cpus = NAN,
+			.peak_bytes = NAN,
+			.bytes = NAN,
+			.epoch = NAN,
+			.read = NAN,
+			.seconds = NAN,
+			.startup = NAN},
 		.thesis_batch = NAN,
 		.thesis_workers = NAN,
 		.thesis_seconds = NAN,

@@ -163,7 +163,9 @@ struct advice {
 	bool verified_long; // also for some seconds, with epochs of full length
 	int64_t failed_batch; // smallest that did not fit; -1: none
 	// What one more worker adds, by batch size: ascending.
-	struct memory_point worker_points[ADVICE_PROBES_MAX];
+	struct worker_point {
+		double batch, bytes, workers; // workers: of the run that showed it
+	} worker_points[ADVICE_PROBES_MAX];
 	size_t n_worker_points;
 	double worker_bytes; // the same at the present batch size; NAN: not seen
 	double worker_shared; // in /dev/shm, for each worker and sample of a batch
@@ -201,7 +203,10 @@ struct advice {
 	struct advice_request {
 		double cpus_used, cpus; // CPU time over time, and with a margin, whole
 		double peak_bytes, bytes; // of host memory, and with a margin
-		double epoch, seconds; // of an epoch's iterations; for all, with a margin
+		double epoch; // seconds of an epoch's iterations
+		double validation; // seconds of an epoch's validation; 0: none was seen
+		double read; // bytes per second from storage
+		double seconds; // for all epochs, with a margin
 		double startup; // seconds
 	} request;
 	const struct advice_probe *requested; // ran under it; NULL: none did

@@ -539,7 +539,7 @@ double dataset_cached(const struct dataset *d)
 	for (size_t i = 0; i < d->n; i += step) {
 		_cleanup_close_ int fd = open_file(d->paths[i]);
 		struct stat status;
-		uint64_t resident;
+		uint64_t resident = 0;
 		if (fd >= 0 && fstat(fd, &status) == 0 && page_cache_resident(fd, &resident) == 0) {
 			uint64_t size = (uint64_t)status.st_size;
 			bytes += size;

@@ -19,6 +19,7 @@
 #define WORKERS_MOST 4096
 #define EPOCHS_MOST 1000
 #define BATCH_MOST (1 << 24)
+#define LEFT_MOST_S 1e7
 // Iterations that follow each other within this time belong together.
 #define GAP_NS 1000000
 
@@ -314,12 +315,28 @@ static void read_epoch(const struct analysis *a, struct observation *o)
 	}
 }
 
+// Shortened passes of validation report what they left out.
+static double find_validation(const struct analysis *a, const struct observation *o)
+{
+	const struct phase *p = &a->phases.items[PHASE_VALIDATION];
+	const char *text = reader_run(a->tables.reader, "loader_validation_left_s");
+	double left = text ? strtod(text, NULL) : 0;
+	if (p->spans == 0) {
+		return NAN;
+	}
+	double spans = (double)p->spans,
+	       each = o->epochs > 0 ? floor(spans / (double)o->epochs) : 1;
+	left = left >= 0 && left <= LEFT_MOST_S ? left : 0;
+	return fmax(1, each) * (p->total_s + left) / spans;
+}
+
 static void read_behaviour(const struct analysis *a, struct observation *o)
 {
 	for (size_t i = 0; i < a->tables.epochs.n; i++) {
 		o->epochs += !a->tables.epochs.items[i].open;
 	}
 	o->validated = a->phases.items[PHASE_VALIDATION].spans > 0;
+	o->validation = find_validation(a, o);
 	o->saved = a->phases.items[PHASE_CHECKPOINT].spans > 0;
 	o->cpus = a->overview.cpus;
 	double others = a->overview.host_cpus_used - a->overview.cpus_used;
@@ -403,6 +420,7 @@ int observation_read(const char *path, struct observation *ret, struct error *e)
 		.main_cpu = NAN,
 		.threads = NAN,
 		.prepare_cpu = NAN,
+		.validation = NAN,
 		.startup = NAN,
 		.cpus_used = NAN,
 		.others_cpus = NAN,

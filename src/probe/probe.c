@@ -36,6 +36,7 @@
 #define PATIENCE_NS (10 * NS_PER_S)
 #define PIDS_MAX 256u
 #define ENOUGH_ITERATIONS 8
+#define REPORTED_SECONDS 4.0 // after the first iteration: the run has the reports of the hooks
 #define REST_LOOKS 20
 #define ENDS_OF_INPUT 1000 // in a terminal's line buffer, which holds 4095
 
@@ -106,9 +107,19 @@ static uint64_t find_ahead(struct reader *reader)
 	return known ? (uint64_t)(workers * each) : 0;
 }
 
+// Seconds since the first iteration. Iterations take less of them if validation takes the rest, or
+// if the marks of brief ones are lost.
+static double seconds_since(const struct watched *w, const struct phases *phases)
+{
+	double startup = phases->startup_s >= 0 ? phases->startup_s : 0;
+	return (double)(clock_monotonic_ns() - w->start_ns) / 1e9 - startup;
+}
+
 // Whether the job has reached the end of so many epochs, if these are shortened: those of a loader
-// or of Keras' fit. Iterations over batches that the script forms itself are not.
-static bool has_epochs(const struct watched *w, struct reader *reader, const struct analysis *a)
+// or of Keras' fit. Iterations over batches that the script forms itself are not. What the hooks
+// report comes some time after the iterations.
+static bool has_epochs(const struct watched *w, struct reader *reader, const struct analysis *a,
+	double since_first_s)
 {
 	const char *hooks = reader_run(reader, "hooks");
 	bool shortened = hooks && strstr(hooks, "short") &&
@@ -118,15 +129,7 @@ static bool has_epochs(const struct watched *w, struct reader *reader, const str
 	for (size_t i = 0; i < a->tables.epochs.n; i++) {
 		ended += !a->tables.epochs.items[i].open;
 	}
-	return ended >= w->config->epochs || !shortened;
-}
-
-// Seconds since the first iteration. Iterations take less of them if validation takes the rest, or
-// if the marks of brief ones are lost.
-static double seconds_since(const struct watched *w, const struct phases *phases)
-{
-	double startup = phases->startup_s >= 0 ? phases->startup_s : 0;
-	return (double)(clock_monotonic_ns() - w->start_ns) / 1e9 - startup;
+	return ended >= w->config->epochs || (!shortened && since_first_s >= REPORTED_SECONDS);
 }
 
 // Whether the rate is known precisely enough.
@@ -149,7 +152,7 @@ static bool look(struct watched *w)
 		        (w->config->enough > 0 && seconds_since(w, &phases) >= w->config->enough &&
 				phases.steady >= ENOUGH_ITERATIONS);
 		known = known && phases.steady >= needed_iterations(find_ahead(reader)) &&
-		        has_epochs(w, reader, &a);
+		        has_epochs(w, reader, &a, seconds_since(w, &phases));
 		phases_done(&phases);
 	}
 	close_run(reader, &a);

@@ -46,9 +46,12 @@ bool scribe_epochs_end_at_lines(const struct epoch_line *lines, size_t n, int64_
 #define COMPACT_SOONEST_NS (5 * NS_PER_S) // if the file reaches its limit earlier
 // Blocks are complete up to this time before now: lanes pass on their rows once a second.
 #define COMPACT_LAG_NS ((int64_t)(3 * NS_PER_S))
-// When the hooks' reports are first read; then after twice that, and so on. A run that is cut off,
-// or viewed while live, then has the reports so far.
-#define HOOKS_FIRST_NS (3 * NS_PER_S)
+// When the hooks' reports are first read; then every two seconds, since whoever watches a short run
+// needs them soon; after two minutes at twice the time, and so on. A run that is cut off, or viewed
+// while live, then has the reports so far.
+#define HOOKS_FIRST_NS NS_PER_S
+#define HOOKS_EVERY_NS (2 * NS_PER_S)
+#define HOOKS_SOON_NS (120 * NS_PER_S)
 // More epochs than this mean that the pattern matches every iteration. Further ones do not become
 // spans.
 #define EPOCHS_MAX 100000u
@@ -294,7 +297,10 @@ static void listen_to_hooks(struct scribe *s, uint64_t now_ns)
 {
 	if (s->hooks >= 0 && now_ns >= s->hooks_ns) {
 		hooks_put_so_far(s->hooks, s->writer);
-		s->hooks_ns = now_ns + (now_ns - s->start_ns);
+		uint64_t since_ns = now_ns - s->start_ns;
+		s->hooks_ns = now_ns + (since_ns < HOOKS_FIRST_NS * 3     ? HOOKS_FIRST_NS
+					       : since_ns < HOOKS_SOON_NS ? HOOKS_EVERY_NS
+									  : since_ns);
 	}
 }
 

@@ -19,6 +19,8 @@
 #include "show/table.h"
 
 #define BUSY 0.2 // share of the CPUs
+#define VALIDATION_LEAST 0.01 // of an epoch: less is not printed
+#define READS_LEAST 1e5 // bytes per second from storage: less is not printed
 #define INDENT "               " // below the word that begins a paragraph
 
 static const char *const limit_words[N_ADVICE_LIMITS] = {
@@ -224,8 +226,7 @@ static void print_line(FILE *out, const struct advice *a)
 	fprintf(out, "%s per sample, from %zu runs with batch sizes %.0f to %.0f",
 		text_bytes(slope, sizeof(slope), m->slope), m->used, m->batch_min, m->batch_max);
 	if (m->left_out > 0) {
-		fprintf(out, " (excluding %zu smaller ones, which are not on this line)",
-			m->left_out);
+		fprintf(out, " (excluding %zu smaller, not on this line)", m->left_out);
 	}
 	fputc('\n', out);
 	if (!a->pinned && a->limit_kind != ADVICE_LIMIT_GPU) {
@@ -561,10 +562,22 @@ static void print_command(FILE *out, const struct advice *a, const struct advice
 	}
 }
 
+// "1.8 s", "1.8 s and 0.6 s of validation": of an epoch.
+static void append_epoch(struct text *t, const struct advice_request *r)
+{
+	char seconds[32];
+	text_append_string(t, text_seconds(seconds, sizeof(seconds), r->epoch));
+	if (r->validation >= VALIDATION_LEAST * r->epoch) {
+		text_format(t, " and %s of validation",
+			text_seconds(seconds, sizeof(seconds), r->validation));
+	}
+}
+
 // What to ask a scheduler for.
 static void print_request(FILE *out, const struct advice *a)
 {
-	char bytes[32], epoch[32];
+	char bytes[32];
+	_cleanup_text_ struct text epoch = {0};
 	const struct advice_request *r = &a->request;
 	if (!isfinite(r->bytes)) {
 		return;
@@ -572,7 +585,12 @@ static void print_request(FILE *out, const struct advice *a)
 	fprintf(out, "request        %.0f CPU%s, %s of memory", r->cpus, r->cpus == 1 ? "" : "s",
 		text_bytes(bytes, sizeof(bytes), r->bytes));
 	if (isfinite(r->epoch)) {
-		fprintf(out, "; an epoch takes %s", text_seconds(epoch, sizeof(epoch), r->epoch));
+		append_epoch(&epoch, r);
+		fprintf(out, "; an epoch takes %s", epoch.data ? epoch.data : "");
+	}
+	if (r->read >= READS_LEAST) {
+		fprintf(out, "; it reads %s/s from storage",
+			text_bytes(bytes, sizeof(bytes), r->read));
 	}
 	if (a->requested_missing) {
 		fprintf(out, "; a run under it failed: %s", a->requested_missing);
@@ -677,7 +695,9 @@ void advice_answer_print(
 
 static void print_sbatch(FILE *out, const struct advice_request *r)
 {
-	char epoch[32];
+	_cleanup_text_ struct text epoch = {0};
+	append_epoch(&epoch, r);
+	const char *each = epoch.data ? epoch.data : "";
 	fputs("#!/bin/sh\n", out);
 	fprintf(out, "#SBATCH --cpus-per-task=%.0f   # it uses %.2f CPUs\n", r->cpus, r->cpus_used);
 	fprintf(out, "#SBATCH --mem=%.0fM   # peak %.0f MiB plus %.0f %%\n",
@@ -685,11 +705,9 @@ static void print_sbatch(FILE *out, const struct advice_request *r)
 	if (isfinite(r->seconds)) {
 		double minutes = ceil(r->seconds / 60);
 		fprintf(out, "#SBATCH --time=%.0f   # minutes: %s per epoch, plus %.0f %%\n",
-			minutes, text_seconds(epoch, sizeof(epoch), r->epoch),
-			REQUEST_TIME_MARGIN * 100);
+			minutes, each, REQUEST_TIME_MARGIN * 100);
 	} else if (isfinite(r->epoch)) {
-		fprintf(out, "# --time: an epoch takes %s; set --epochs N for the total\n",
-			text_seconds(epoch, sizeof(epoch), r->epoch));
+		fprintf(out, "# --time: an epoch takes %s; set --epochs N for the total\n", each);
 	} else {
 		fputs("# --time: the samples of an epoch are not known\n", out);
 	}
@@ -953,6 +971,8 @@ static json_t *request_json(const struct advice *a)
 	json_object_set_new(json, "peak_bytes", number(r->peak_bytes));
 	json_object_set_new(json, "bytes", number(r->bytes));
 	json_object_set_new(json, "epoch_s", number(r->epoch));
+	json_object_set_new(json, "validation_s", number(r->validation));
+	json_object_set_new(json, "read", number(r->read));
 	json_object_set_new(json, "startup_s", number(r->startup));
 	json_object_set_new(json, "seconds", number(r->seconds));
 	json_object_set_new(json, "verified", json_boolean(ran));

@@ -262,11 +262,12 @@ odd() { # KIND OPTION...
 	echo "$stderr" "$output"
 	[[ "$output" != *nan* ]]
 	local seconds
-	seconds=$(field 'round(1.2 * (7 * a["request"]["epoch_s"] + a["request"]["startup_s"]) / a["request"]["seconds"], 6)' \
+	seconds=$(field 'round(1.2 * (7 * (a["request"]["epoch_s"] + a["request"]["validation_s"]) + a["request"]["startup_s"]) / a["request"]["seconds"], 6)' \
 		kept/advice.json)
 	[ "$seconds" = 1.0 ]
 	[ "$(field 'round(a["request"]["epoch_s"] * (a["rate"]["measured"] or a["rate"]["now"]), 3) == 800' kept/advice.json)" = True ]
 	[ "$(field '0 < a["request"]["cpus_used"] <= a["request"]["cpus"] + 0.3' kept/advice.json)" = True ]
+	[ "$(field '0 < a["request"]["validation_s"] < a["request"]["epoch_s"]' kept/advice.json)" = True ] # 13 batches of 50
 	[[ "$output" =~ --time=[1-9][0-9]*\ \ \ # ]]
 	[[ "$output" == *"# it ran under this request"* ]]
 	[ "$(field '[r["limit"] for r in runs if r["step"] == "request"] == [int(a["request"]["bytes"])]' kept/advice.json)" = True ]

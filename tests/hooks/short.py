@@ -148,6 +148,37 @@ def nothing_left():
             assert iterator._tasks_outstanding == 0 and not iterator._task_info
 
 
+class Even(Dataset):
+    """Samples of 20 ms each."""
+
+    def __len__(self):
+        return 30
+
+    def __getitem__(self, index):
+        time.sleep(0.02)
+        return index
+
+
+def left_out():
+    """What validation would have lasted longer: of passes without gradients, known length, and an early end."""
+    for workers in (0, 1):
+        said = install("6 0")
+        loader = DataLoader(Even(), 1, num_workers=workers)
+        assert passes(loader, 1) == [6]  # with gradients
+        assert not left(said)
+        with torch.no_grad():
+            assert passes(loader, 2) == [4, 4]
+            seconds = left(said)
+            assert len(seconds) == 2 and 0.5 <= seconds[0] < seconds[1], seconds  # 26 of 30 batches each
+            assert passes(DataLoader(Even(), 10), 1) == [3]  # whole
+            assert left(said) == seconds
+
+
+def left(said):
+    """The seconds reported so far."""
+    return [float(value) for key, value in said if key == "loader_validation_left_s"]
+
+
 def refused():
     """Anything but two numbers within bounds."""
     for wrong in ("", "5", "0 1", "5 -1", "5 nan", "x 1", "5 1 1", "99999999 1"):
@@ -164,5 +195,6 @@ if __name__ == "__main__":
     short_epochs()
     collected()
     nothing_left()
+    left_out()
     refused()
     print("shortened as they should be")
