@@ -50,6 +50,8 @@
 #define EQUAL 0.01
 // A change is advised if it promises at least this gain.
 #define GAIN_MIN 1.03
+// A gain without an interval (too few iterations) is one from here.
+#define GAIN_UNSURE 1.25
 // The model of throughput rests on rates with a relative error of at most this.
 #define SURE 0.06
 // After a run that did not fit, memory is measured at this share of its batch size if that is so
@@ -1597,7 +1599,8 @@ static struct estimate ratio(const struct estimate *after, const struct estimate
 static bool gains(const struct advice *a, const struct advice_probe *p)
 {
 	struct estimate gain = ratio(&p->seen.rate, &a->base->seen.rate);
-	return gain.value >= 1 + EQUAL && (is_sure(&p->seen.rate) || gain.low > 1);
+	bool beyond = isfinite(gain.low) ? gain.low > 1 : gain.value >= GAIN_UNSURE;
+	return gain.value >= 1 + EQUAL && (is_sure(&p->seen.rate) || beyond);
 }
 
 // A configuration that should have fitted did not: its workers need more than was seen, or its

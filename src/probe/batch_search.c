@@ -24,6 +24,7 @@ enum { VERIFIES_MAX = 3, VERIFIES_BENT = 6 };
 // An answer is narrow enough if the next size to verify is within this factor of one that fits.
 #define NARROW 1.03
 #define WIDE 1.5 // more runs are worth their time
+#define GROWTH 1.4 // of one that fits, where the line has no answer above it
 #define NARROW_IRREGULAR 1.12 // runs of the same size differ by as much
 
 // The batch size below which the largest one lies with this probability, by the line's interval and
@@ -61,6 +62,14 @@ static int64_t first_to_run(const struct batch_search *s)
 	return fails > 0 && first < 1 ? 0 : (int64_t)fmax(1, first);
 }
 
+// Whether the line and what ran leave more than a factor of WIDE between the bounds.
+static bool is_wide(const struct batch_search *s)
+{
+	double low = fmax(1, (double)s->fits);
+	double high = s->fails > 0 ? fmin((double)s->fails, s->line.high) : s->line.high;
+	return high > WIDE * low;
+}
+
 int64_t batch_search_next(const struct batch_search *s)
 {
 	double fits = (double)s->fits, fails = (double)s->fails;
@@ -71,18 +80,13 @@ int64_t batch_search_next(const struct batch_search *s)
 	              : s->fails > 0 && (s->pinned || s->bent)
 	                      ? (fits + fails) / 2
 	                      : batch_quantile(&s->line, fits, fails, 0.5);
+	if (s->fails == 0 && next <= NARROW * fits && is_wide(s)) { // the line says little
+		next = GROWTH * fits;
+	}
 	next = s->regular ? next : fmin(next, 2 * fmax(fits, (double)s->measured));
 	next = floor(s->fails > 0 ? next : fmin(next, s->line.high));
 	bool worth = next > fits && next > (s->regular ? NARROW : NARROW_IRREGULAR) * fits;
 	return worth ? (int64_t)next : 0;
-}
-
-// Whether the line and what ran leave more than a factor of WIDE between the bounds.
-static bool is_wide(const struct batch_search *s)
-{
-	double low = fmax(1, (double)s->fits);
-	double high = s->fails > 0 ? fmin((double)s->fails, s->line.high) : s->line.high;
-	return high > WIDE * low;
 }
 
 int batch_search_run(struct batch_search *s, const struct batch_search_calls *calls)

@@ -35,7 +35,7 @@
 #define LOOK_SOONEST_NS NS_PER_S
 #define PATIENCE_NS (10 * NS_PER_S)
 #define PIDS_MAX 256u
-#define ENOUGH_ITERATIONS 8
+#define ENOUGH_ITERATIONS 10 // the fewest that have an interval
 #define REPORTED_SECONDS 4.0 // after the first iteration: the run has the reports of the hooks
 #define REST_LOOKS 20
 #define ENDS_OF_INPUT 1000 // in a terminal's line buffer, which holds 4095

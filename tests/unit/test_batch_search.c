@@ -189,6 +189,23 @@ static void irregular_memory_is_searched(void **state)
 	assert_true(close >= n * 9 / 10);
 }
 
+// A large model beside small batches: 16 and 64 samples differ by 2 % of its memory.
+static void a_large_model_is_no_reason_to_stop(void **state)
+{
+	(void)state;
+	unsigned close = 0, n = 200;
+	for (uint64_t i = 0; i < n; i++) {
+		struct job j = {.base = 2.5e9, .deviation = 0.002, .regular = true, .random = i};
+		j.slope = 5e5;
+		j.limit = bytes_of(&j, 100 + 200 * uniform(&j));
+		int64_t truth = truth_of(&j);
+		struct batch_search s = search(&j);
+		assert_in_range(j.runs, 1, 6);
+		close += (double)s.fits >= 0.8 * (double)truth;
+	}
+	assert_true(close >= n * 8 / 10);
+}
+
 // The bounds: one sample, and what failed.
 static void the_next_is_between(void **state)
 {
@@ -213,6 +230,11 @@ static void the_next_is_between(void **state)
 	assert_int_equal(batch_search_next(&s), 0);
 	s = (struct batch_search){.line = {900, 600, 1200}, .fits = 10, .fails = 2000};
 	assert_int_equal(batch_search_next(&s), 20); // not more than twice what ran
+	s = (struct batch_search){
+		.line = {132, 80, 2000}, .fits = 130, .regular = true, .pinned = true};
+	assert_int_equal(batch_search_next(&s), 182); // the line may be far too low
+	s.fails = 182;
+	assert_int_equal(batch_search_next(&s), 156);
 	s = (struct batch_search){.line = {0, 0, 300}, .measured = 64}; // a line that says nothing
 	assert_int_equal(batch_search_next(&s), 64);
 	s.fits = 64;
@@ -245,6 +267,7 @@ int main(void)
 		cmocka_unit_test(a_line_is_met),
 		cmocka_unit_test(a_bend_is_found),
 		cmocka_unit_test(irregular_memory_is_searched),
+		cmocka_unit_test(a_large_model_is_no_reason_to_stop),
 		cmocka_unit_test(the_next_is_between),
 		cmocka_unit_test(what_cannot_run_ends_the_search),
 	};
