@@ -167,7 +167,7 @@ class Shorter:
                         one = self._lengths.begin(trains)  # after the first step, which is compiled
                     one.take(_batches(source))
                     if one.is_over(one.taken) and not _is_last(source):
-                        one.left(self._length_of(source))
+                        one.end(lambda: self._length_of(source))
                         _end_early(source)
                         fit.remainder = self._same
                         one = None

@@ -595,21 +595,25 @@ def _samples_of(batch):
 
 def _batches_of(source, adapter):
     """The batches of an epoch; -1: endless or not known. source: Keras' iterator over epochs."""
-    for count in (
-        getattr(source, "steps_per_epoch", None),  # of Keras 3
-        getattr(source, "_inferred_steps", None),  # of Keras 2
-        adapter.num_batches,
-    ):
-        if isinstance(count, int) and count > 0:
-            return count
-    return -1
+    steps = getattr(source, "steps_per_epoch", getattr(source, "_inferred_steps", None))  # of Keras 3 and 2
+    counts = [_whole(steps), _whole(adapter.num_batches)]
+    return min(counts) if counts[0] > 0 and counts[1] > 0 else counts[1]
 
 
 def _length_of(source):
     """The batches of a pass over a source of Keras; -1: endless or not known."""
     if hasattr(source, "data_adapter"):
-        return _batches_of(source, source.data_adapter)
-    return _batches_of(source, _Adapter2(source._adapter))
+        steps = _whole(getattr(source, "steps_per_epoch", None))
+        return steps if steps > 0 else _whole(source.data_adapter.num_batches)
+    return _whole(getattr(source, "_inferred_steps", None))  # Keras 2
+
+
+def _whole(count):
+    """A number as an integer; -1: none, or not finite."""
+    try:
+        return int(count)
+    except (TypeError, ValueError, OverflowError):
+        return -1
 
 
 def _sizes(adapter, per_call):

@@ -25,6 +25,8 @@ from time import monotonic
 
 COLLECTED_AFTER = 2  # batches of a worker
 LATER = 4  # batches of all other passes
+EPOCHS_TOLD = 8  # whose validation is reported
+ARRIVALS = 256  # batches whose time is kept
 LEFT_PASSES = 16  # shortened passes without gradients whose rest is reported
 ITERATIONS_MOST = 1 << 20
 SECONDS_MOST = 86400.0
@@ -40,7 +42,11 @@ def parse(text):
 
 
 class Lengths:
-    """How long passes are. One per process."""
+    """How long passes are, and how long validation takes in epochs of full length. One per process.
+
+    Passes without gradients between two passes with gradients are the validation of an epoch. Its
+    seconds are reported (`loader_validation_s`; -1: unknown), as the mean over epochs.
+    """
 
     def __init__(self, report, text):
         self._report = report
@@ -48,11 +54,17 @@ class Lengths:
         self._least = min(self._iterations, LATER)
         self._left = self._seconds  # of the passes that last longer
         self._trained = False  # these have ended
-        self._left_out = 0.0  # seconds that passes without gradients would have lasted longer
-        self._left_passes = 0
+        self._validation = None  # seconds so far, after a pass with gradients; None: during one
+        self._validations = []  # of whole epochs
+        self._unknown = False  # the length of one is
 
     def begin(self, trains):
         """A pass, before or after its first batch; trains: with gradients."""
+        if trains:
+            if self._validation is not None and len(self._validations) < EPOCHS_TOLD:
+                self._validations.append(self._validation)
+                self._tell(self._validations)
+            self._validation = None
         return Pass(self, trains and not self._trained, trains)
 
     def is_over(self, one, batches):
@@ -69,36 +81,41 @@ class Lengths:
         self._report.say("hooked", "epochs shortened")
         return True
 
-    def end(self, one):
-        """There is no further batch. Unless it was ended, the pass did not last long enough."""
-        if one.first and not one.ended:
-            self._left -= one.seen - one.since
-
-    def left(self, one, length):
-        """A pass over so many batches (-1: unknown) ended early: reports what validation lasts longer in a job."""
-        if one.trains or one.told or not one.ended or one.taken < 2 or length <= one.taken:
+    def end(self, one, length_of, workers):
+        """There is no further batch; length_of(): the batches of the full pass, -1 if unknown."""
+        if one.over:
             return
-        one.told = True
-        self._left_passes += 1
-        if self._left_passes <= LEFT_PASSES:
-            each = (one.seen - one.since) / (one.taken - 1)
-            self._left_out += each * (length - one.taken)
-            self._report.say("loader_validation_left_s", "%.3f" % self._left_out)
+        one.over = True
+        if one.first and not one.ended:  # it did not last long enough
+            self._left -= one.seen - one.since
+        if one.trains:
+            self._validation = 0.0
+        elif self._validation is not None:
+            seconds = one.full_seconds(length_of, workers)
+            self._unknown = self._unknown or seconds is None
+            self._validation += seconds or 0.0
+            if not self._validations or self._unknown:
+                self._tell([self._validation])
+
+    def _tell(self, seconds):
+        mean = -1.0 if self._unknown else sum(seconds) / len(seconds)
+        self._report.say("loader_validation_s", "%.3f" % mean)
 
 
 class Pass:
     """One pass over the data."""
 
-    __slots__ = ("lengths", "first", "trains", "since", "seen", "taken", "ended", "told")
+    __slots__ = ("lengths", "first", "trains", "began", "since", "seen", "taken", "ended", "over", "arrivals")
 
     def __init__(self, lengths, first, trains):
         self.lengths = lengths
         self.first = first  # one of those that last longer
         self.trains = trains  # with gradients
-        self.since = self.seen = monotonic()
+        self.began = self.since = self.seen = monotonic()
         self.taken = 0  # batches
         self.ended = False  # early
-        self.told = False  # what is left of it was reported
+        self.over = False
+        self.arrivals = []  # (batches so far, time), of a pass without gradients
 
     def take(self, batches):
         """Counts batches. The pass begins with the first one."""
@@ -106,18 +123,31 @@ class Pass:
         if self.taken == 0:
             self.since = self.seen
         self.taken += batches
+        if batches > 0 and not self.trains and len(self.arrivals) < ARRIVALS:
+            self.arrivals.append((self.taken, self.seen))
 
     def is_over(self, batches):
         """Whether it must end after so many batches."""
         return self.lengths.is_over(self, batches)
 
-    def end(self):
-        """There is no further batch."""
-        self.lengths.end(self)
+    def end(self, length_of=None, workers=0):
+        """There is no further batch; length_of(): the batches of the full pass, -1 if unknown."""
+        self.lengths.end(self, length_of, workers)
 
-    def left(self, length):
-        """It has ended, of so many batches (-1: unknown)."""
-        self.lengths.left(self, length)
+    def full_seconds(self, length_of, workers):
+        """The seconds of the full pass; None: unknown. Workers deliver their first batches together."""
+        if not self.ended:
+            return self.seen - self.began
+        try:
+            length = length_of()
+        except Exception:  # an iterable data set, for example
+            length = -1
+        later = [arrival for arrival in self.arrivals if arrival[0] > max(1, workers)]
+        earlier = self.arrivals[: len(self.arrivals) - len(later)] or self.arrivals[:1]
+        if length < self.taken or not later or later[-1][0] == earlier[-1][0]:
+            return None
+        each = (later[-1][1] - earlier[-1][1]) / (later[-1][0] - earlier[-1][0])
+        return self.seen - self.began + each * (length - self.taken)
 
 
 class Short:
@@ -174,16 +204,15 @@ class Short:
             one = getattr(iterator, "_strain_pass", None)
             asks = getattr(iterator, "_strain_asked", 0) > 0
             if one is not None and not asks and one.is_over(one.taken):  # a loader with its own order
-                one.left(_length_of(iterator))
+                _end(one, iterator)
                 raise StopIteration
             if one is None:
                 one = iterator._strain_pass = self._lengths.begin(self._has_gradients())
             try:
                 batch = original(iterator)
             except StopIteration:
-                one.left(_length_of(iterator))  # it asks for none after its last batch
                 one.take(0)
-                one.end()
+                _end(one, iterator)
                 raise
             one.take(1)
             return batch
@@ -211,6 +240,10 @@ def _length_of(iterator):
         return len(iterator)
     except Exception:  # an iterable data set, for example
         return -1
+
+
+def _end(one, iterator):
+    one.end(lambda: len(iterator), getattr(iterator, "_num_workers", 0))
 
 
 def young_collections():

@@ -575,11 +575,14 @@ static double limited_bytes(const struct advice *a, const struct advice_probe *p
 // known. It counts against a cgroup's limit: 2 % of the rest in small PyTorch jobs.
 #define KERNEL_SHARE 0.03
 
+static bool limits_host(const struct advice *a)
+{
+	return a->limit_kind != ADVICE_LIMIT_GPU && a->limit_kind != ADVICE_LIMIT_ADDRESS_SPACE;
+}
+
 static bool misses_kernel_memory(const struct advice *a)
 {
-	bool of_host = a->limit_kind != ADVICE_LIMIT_GPU &&
-	               a->limit_kind != ADVICE_LIMIT_ADDRESS_SPACE;
-	return of_host && a->now && !isfinite(a->now->seen.kernel);
+	return limits_host(a) && a->now && !isfinite(a->now->seen.kernel);
 }
 
 // Whether a batch size needs about the same memory in each run.
@@ -964,13 +967,14 @@ static int verify(
 	return 1;
 }
 
-// The largest batch size of the line whose memory is below the limit; 0: none.
-static double largest_below(const struct advice *a)
+// The largest batch size of the line whose memory is below the limit, with its margin; 0: none.
+static double largest_below(const struct work *w)
 {
-	double largest = 0;
+	const struct advice *a = w->a;
+	double largest = 0, most = usable_bytes(w);
 	for (size_t i = 0; i < a->n_points; i++) {
 		const struct memory_point *p = &a->points[i];
-		largest = p->bytes < a->limit_bytes ? fmax(largest, p->batch) : largest;
+		largest = p->bytes < most ? fmax(largest, p->batch) : largest;
 	}
 	return largest;
 }
@@ -1041,10 +1045,11 @@ struct search {
 	struct error *e;
 };
 
-static void tell_search(const struct advice *a, struct batch_search *s)
+static void tell_search(const struct work *w, struct batch_search *s)
 {
+	const struct advice *a = w->a;
 	s->line = a->largest;
-	s->measured = (int64_t)largest_below(a);
+	s->measured = (int64_t)largest_below(w);
 	s->fits = a->verified_batch > 0 ? a->verified_batch : 0;
 	s->fails = a->failed_batch > 0 ? a->failed_batch : 0;
 }
@@ -1053,7 +1058,7 @@ static int search_verify(struct batch_search *s, int64_t batch, void *context)
 {
 	const struct search *search = context;
 	int r = verify_in_time(search->w, batch, 0, search->e);
-	tell_search(search->w->a, s);
+	tell_search(search->w, s);
 	return r;
 }
 
@@ -1066,7 +1071,7 @@ static int search_nearer(struct batch_search *s, void *context)
 		clear_missing(a);
 		fit_memory(search->w);
 	}
-	tell_search(a, s);
+	tell_search(search->w, s);
 	return r;
 }
 
@@ -1076,7 +1081,7 @@ static int narrow_largest(struct work *w, bool *ret_bent, struct error *e)
 	struct search search = {w, e};
 	const struct batch_search_calls calls = {search_verify, search_nearer, &search};
 	struct batch_search s = {.regular = is_regular(w->a), .pinned = w->a->pinned};
-	tell_search(w->a, &s);
+	tell_search(w, &s);
 	int r = batch_search_run(&s, &calls);
 	*ret_bent = s.bent;
 	return r;
@@ -1134,7 +1139,7 @@ static int find_largest(struct work *w, struct error *e)
 		a->largest.low = fmin(a->largest.low, a->largest.value);
 	}
 	if (bent) { // the line says little
-		a->largest.low = fmin(a->largest.low, largest_below(a));
+		a->largest.low = fmin(a->largest.low, largest_below(w));
 	}
 	if (a->verified_batch > 0) { // what ran is certain
 		a->largest.low = a->largest.value = (double)a->verified_batch;
@@ -1303,7 +1308,7 @@ static void find_worker_bytes(struct work *w)
 		// Each process that marks has a ring of its own there.
 		double batches = shared - (workers + ranks) * (double)STRAIN_RING_BYTES;
 		double own = p->seen.worker;
-		if (p->step == ADVICE_WORKERS && a->has_memory) {
+		if (p->step == ADVICE_WORKERS && a->has_memory && limits_host(a)) {
 			double more = observation_held(&p->seen) - shared -
 			              memory_model_bytes(&a->memory, batch).value;
 			own = fmax(more / workers, isfinite(own) ? own : 0);
@@ -1339,8 +1344,7 @@ static void find_thesis_workers(struct advice *a)
 static struct estimate bytes_at(const struct advice *a, double batch, double workers)
 {
 	double now = fmax(0, (double)workers_of(a->now));
-	bool host = a->limit_kind != ADVICE_LIMIT_GPU &&
-	            a->limit_kind != ADVICE_LIMIT_ADDRESS_SPACE;
+	bool host = limits_host(a);
 	double more = host ? (workers - now) * worker_bytes(a, batch) : 0;
 	if (!a->has_memory) {
 		return (struct estimate){NAN, NAN, NAN};
@@ -1427,6 +1431,7 @@ static void list_choices(const struct work *w, unsigned cpus, struct choices *re
 	ret->last = sets && a->rate.prepare_known ? each : ret->first;
 	ret->last = ret->last > WORKERS_MOST ? WORKERS_MOST : ret->last;
 	ret->last = a->cpus == cpus && now > ret->last ? now : ret->last;
+	ret->last = ret->last < ret->first ? ret->first : ret->last;
 }
 
 static struct rate_prediction predict(
@@ -1614,8 +1619,10 @@ static void learn_failure(struct work *w, const struct advice_choice *failed, in
 		double line = memory_model_bytes(&a->memory, (double)failed->batch_size).value;
 		double batch = (double)failed->batch_size, before = worker_own(a, batch);
 		double least = 1.05 * (usable_bytes(w) - line) / workers / ranks;
-		add_worker_point(a, batch, isfinite(before) ? fmax(1.1 * before, least) : least,
-			(double)failed->workers * ranks);
+		// Whatever runs with fewer workers showed before.
+		add_worker_point(
+			a, batch, isfinite(before) ? fmax(1.1 * before, least) : least, INFINITY);
+		a->worker_bytes = worker_own(a, (double)batch_of(a->now));
 	} else {
 		*most = failed->batch_size * 3 / 4;
 	}
@@ -1755,10 +1762,20 @@ static void advise(struct work *w)
 // Bytes of host memory that the advised configuration holds; NAN: not known.
 static double held_bytes(const struct advice *a, const struct advice_probe *p)
 {
-	bool host = a->limit_kind != ADVICE_LIMIT_GPU &&
-	            a->limit_kind != ADVICE_LIMIT_ADDRESS_SPACE;
+	bool host = limits_host(a);
 	bool predicted = p == a->now && !a->keep && host;
 	return predicted ? a->bytes_predicted : observation_held(&p->seen);
+}
+
+// Bytes per sample from storage: the most of all runs, since later ones find what the first read in
+// the page cache.
+static double find_stored(const struct advice *a)
+{
+	double stored = NAN;
+	for (size_t i = 0; i < a->n; i++) {
+		stored = fmax(stored, a->probes[i].seen.stored);
+	}
+	return stored;
 }
 
 static void find_request(struct work *w)
@@ -1768,7 +1785,8 @@ static void find_request(struct work *w)
 	const struct advice_probe *p = a->keep || !a->measured ? a->now : a->measured;
 	bool seen = a->keep || a->measured;
 	double rate = seen ? p->seen.rate.value : a->predicted.rate.value;
-	double predicted = a->predicted.bounds[RATE_CPU] * a->cpus * rate / (double)a->batch_size;
+	double predicted = a->predicted.bounds[RATE_CPU] / a->rate.cpu_loss * a->cpus * rate /
+	                   (double)a->batch_size;
 	r->cpus_used = seen ? p->seen.cpus_used : predicted;
 	r->cpus = isfinite(r->cpus_used)
 	                  ? fmax(1, ceil(r->cpus_used * (1 + REQUEST_CPU_MARGIN) - 0.2))
@@ -1778,10 +1796,10 @@ static void find_request(struct work *w)
 	r->bytes = r->peak_bytes * (1 + REQUEST_MEMORY_MARGIN);
 	r->startup = p->seen.startup;
 	r->epoch = a->now->seen.epoch_samples / rate;
-	r->validation = isfinite(p->seen.validation) ? p->seen.validation : 0;
-	r->read = p->seen.stored * rate;
+	r->validation = isfinite(p->seen.validation) ? p->seen.validation : a->now->seen.validation;
+	r->read = find_stored(a) * rate;
 	if (w->config->epochs > 0) {
-		double epoch = r->epoch + r->validation;
+		double epoch = r->epoch + (isfinite(r->validation) ? r->validation : 0);
 		r->seconds = ((double)w->config->epochs * epoch + r->startup) *
 		             (1 + REQUEST_TIME_MARGIN);
 	}
@@ -2099,6 +2117,7 @@ int advice_make(const struct advice_config *config, struct advice *ret, struct e
 			.peak_bytes = NAN,
 			.bytes = NAN,
 			.epoch = NAN,
+			.validation = NAN,
 			.read = NAN,
 			.seconds = NAN,
 			.startup = NAN},

@@ -204,7 +204,7 @@ struct advice {
 		double cpus_used, cpus; // CPU time over time, and with a margin, whole
 		double peak_bytes, bytes; // of host memory, and with a margin
 		double epoch; // seconds of an epoch's iterations
-		double validation; // seconds of an epoch's validation; 0: none was seen
+		double validation; // seconds of an epoch's validation
 		double read; // bytes per second from storage
 		double seconds; // for all epochs, with a margin
 		double startup; // seconds

@@ -19,7 +19,13 @@
 #define WORKERS_MOST 4096
 #define EPOCHS_MOST 1000
 #define BATCH_MOST (1 << 24)
-#define LEFT_MOST_S 1e7
+#define VALIDATION_MOST_S 1e7
+// Samples of an epoch: loaders with more have no end in fact (1e10 in public scripts).
+#define EPOCH_MOST 2e9
+// An iteration that waits less of its time is not bound by its input.
+#define WAITS_LITTLE 0.1
+// Workers that stay alive are worth a run if their start takes this share of a full epoch.
+#define STARTS_SHARE 0.05
 // Iterations that follow each other within this time belong together.
 #define GAP_NS 1000000
 
@@ -305,8 +311,9 @@ static void read_epoch(const struct analysis *a, struct observation *o)
 	}
 	size_t first = n > 1 ? 1 : 0;
 	int64_t batches = bounded_key(a->tables.reader, "loader_batches", INT32_MAX);
-	if (batches > 0 && o->loader_batch_size > 0) {
-		o->epoch_samples = (double)batches * (double)o->loader_batch_size;
+	double samples = (double)batches * (double)o->loader_batch_size;
+	if (batches > 0 && o->loader_batch_size > 0 && samples <= EPOCH_MOST) {
+		o->epoch_samples = samples;
 	}
 	if (n > 0 && !o->shortened) {
 		qsort(whole + first, n - first, sizeof(*whole), compare_seconds);
@@ -315,19 +322,17 @@ static void read_epoch(const struct analysis *a, struct observation *o)
 	}
 }
 
-// Shortened passes of validation report what they left out.
+// Seconds of an epoch's validation; NAN: not known. Of shortened passes the hooks report what they
+// would last in full length; spans of other runs have it.
 static double find_validation(const struct analysis *a, const struct observation *o)
 {
 	const struct phase *p = &a->phases.items[PHASE_VALIDATION];
-	const char *text = reader_run(a->tables.reader, "loader_validation_left_s");
-	double left = text ? strtod(text, NULL) : 0;
-	if (p->spans == 0) {
-		return NAN;
+	const char *text = reader_run(a->tables.reader, "loader_validation_s");
+	if (o->shortened || text) {
+		double seconds = text ? strtod(text, NULL) : NAN;
+		return seconds >= 0 && seconds <= VALIDATION_MOST_S ? seconds : NAN;
 	}
-	double spans = (double)p->spans,
-	       each = o->epochs > 0 ? floor(spans / (double)o->epochs) : 1;
-	left = left >= 0 && left <= LEFT_MOST_S ? left : 0;
-	return fmax(1, each) * (p->total_s + left) / spans;
+	return o->epochs > 0 ? p->total_s / (double)o->epochs : NAN;
 }
 
 static void read_behaviour(const struct analysis *a, struct observation *o)
@@ -349,13 +354,24 @@ static void read_behaviour(const struct analysis *a, struct observation *o)
 	o->killed = o->killed || job_figure(a, NAME_OOM_KILLS, FIGURE_TOTAL) > 0;
 }
 
+// Whether workers that start with each epoch cost something in epochs of full length. Shortened
+// ones have too many starts.
+static bool starts_matter(const struct observation *o)
+{
+	double iterations = o->epoch_samples / (double)o->batch_size;
+	bool endless = !isfinite(o->epoch_samples) || o->batch_size < 1;
+	return !o->shortened ||
+	       (!endless && o->epoch_start >= STARTS_SHARE * iterations * o->iteration.value);
+}
+
 static void keep_settings(const struct setting_list *advised, struct observation *o)
 {
 	struct setting_list kept = {0};
 	bool known = false;
 	for (size_t i = 0; i < advised->n; i++) {
 		const struct setting *s = &advised->items[i];
-		if (s->kind != SETTING_WORKERS && s->kind != SETTING_CPUS) {
+		bool starts = s->kind != SETTING_PERSISTENT || starts_matter(o);
+		if (s->kind != SETTING_WORKERS && s->kind != SETTING_CPUS && starts) {
 			setting_add(&kept, 0, s->kind, s->value);
 		}
 	}
@@ -393,7 +409,9 @@ static int read_headline(struct analysis *a, struct observation *o)
 		bool apart = verdict.bottleneck == BOTTLENECK_VALIDATION ||
 		             verdict.bottleneck == BOTTLENECK_CHECKPOINT ||
 		             verdict.bottleneck == BOTTLENECK_STARTUP;
-		bool told = verdict.headline && !(o->shortened && apart);
+		bool starts = verdict.bottleneck == BOTTLENECK_INPUT && !starts_matter(o) &&
+		              o->wait < WAITS_LITTLE * o->iteration.value;
+		bool told = verdict.headline && !(o->shortened && (apart || starts));
 		o->headline = told ? strdup(verdict.headline) : NULL;
 		for (size_t i = 0; i < verdict.n_causes; i++) {
 			o->waits_for_storage |= verdict.causes[i].bottleneck == BOTTLENECK_STORAGE;

@@ -21,6 +21,8 @@ enum { OBSERVATIONS_MAX = 64 };
 #define NORMAL_95 1.96
 // Runs of the same configuration differ by this, even if each is known better.
 #define RATE_REPEATS 0.01
+// Too few iterations for an interval.
+#define RATE_UNSURE 0.1
 
 static const char *const bound_names[N_RATE_BOUNDS] = {
 	[RATE_COMPUTE] = "compute",
@@ -299,7 +301,7 @@ static double believed(double deviation, const struct observation *o)
 {
 	double error = (o->iteration.high - o->iteration.low) / (2 * NORMAL_95) /
 	               o->iteration.value;
-	error = fmax(isfinite(error) ? error : 0, RATE_REPEATS);
+	error = isfinite(error) ? fmax(error, RATE_REPEATS) : RATE_UNSURE;
 	return deviation * deviation / (deviation * deviation + error * error);
 }
 
@@ -413,6 +415,7 @@ int rate_model_fit(
 	fit_line(batch, cpu, used, &m.c0, &m.c1);
 	m.one_batch_size = m.batch_min == m.batch_max;
 	fit_samples(observations, n, &m);
+	m.bent = residual_of(&m, observations, n);
 	fit_knots(observations, n, &m);
 	fit_cpu_loss(observations, n, &m);
 	m.residual = residual_of(&m, observations, n);
@@ -509,7 +512,9 @@ static double error_of(const struct rate_model *m, const struct rate_config *c)
 	if (c->cpus > m->cpus) {
 		error *= 1 + 0.5 * log2(c->cpus / m->cpus);
 	}
-	return isfinite(m->residual) ? fmax(error, 2 * m->residual) : error;
+	error = isfinite(m->residual) ? fmax(error, 2 * m->residual) : error;
+	return isfinite(m->bent) ? fmax(error, m->bent)
+	                         : error; // what is between the knots is a guess
 }
 
 // The rate if more CPUs divide all of computing among them, where it is not known how much.

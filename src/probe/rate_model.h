@@ -73,6 +73,7 @@ struct rate_model {
 	double workers_max; // of the observations
 	double scale; // of all rates; 1 unless the model is anchored
 	double residual; // relative, root mean square at the observations; NAN: fewer than 3
+	double bent; // the same of the line alone, before its corrections
 	bool one_batch_size;
 	bool prepare_known; // p was observed
 };

@@ -85,8 +85,11 @@ static void put_rate(struct table *table, const struct advice *a)
 	append_number(&now, a->now->seen.rate.value);
 	if (a->measured && !a->keep) {
 		append_number(&advised, a->measured->seen.rate.value);
-		text_format(&note, "%.2f times (%.2f to %.2f); predicted ", a->gain.value,
-			a->gain.low, a->gain.high);
+		text_format(&note, "%.2f times", a->gain.value);
+		if (isfinite(a->gain.low) && isfinite(a->gain.high)) {
+			text_format(&note, " (%.2f to %.2f)", a->gain.low, a->gain.high);
+		}
+		text_append_string(&note, "; predicted ");
 		append_number(&note, a->predicted.rate.value);
 	} else if (a->keep) {
 		append_number(&advised, a->now->seen.rate.value);
@@ -711,6 +714,9 @@ static void print_sbatch(FILE *out, const struct advice_request *r)
 	} else {
 		fputs("# --time: the samples of an epoch are not known\n", out);
 	}
+	if (isfinite(r->epoch) && !isfinite(r->validation)) {
+		fputs("# --time: without validation, whose length is not known\n", out);
+	}
 }
 
 // What ran under the request; as a comment.
@@ -972,7 +978,7 @@ static json_t *request_json(const struct advice *a)
 	json_object_set_new(json, "bytes", number(r->bytes));
 	json_object_set_new(json, "epoch_s", number(r->epoch));
 	json_object_set_new(json, "validation_s", number(r->validation));
-	json_object_set_new(json, "read", number(r->read));
+	json_object_set_new(json, "read_bytes_per_s", number(r->read));
 	json_object_set_new(json, "startup_s", number(r->startup));
 	json_object_set_new(json, "seconds", number(r->seconds));
 	json_object_set_new(json, "verified", json_boolean(ran));

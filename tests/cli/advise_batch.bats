@@ -181,6 +181,12 @@ odd() { # KIND OPTION...
 	[ "$(field 'largest["missing"] is not None, a["seconds"] < 55')" = "(True, True)" ]
 }
 
+@test "an endless pass: its shortened ones restart workers, which the job does not" {
+	has_torch
+	odd endless --time 6s --limit 10s
+	[ "$(field '[run["step"] for run in runs], a["request"]["epoch_s"], "restarts" in (a["verdict"] or "")')" = "(['now'], None, False)" ]
+}
+
 @test "a model of one batch size: the reason is the job's" {
 	has_torch
 	odd of-size
@@ -267,7 +273,8 @@ odd() { # KIND OPTION...
 	[ "$seconds" = 1.0 ]
 	[ "$(field 'round(a["request"]["epoch_s"] * (a["rate"]["measured"] or a["rate"]["now"]), 3) == 800' kept/advice.json)" = True ]
 	[ "$(field '0 < a["request"]["cpus_used"] <= a["request"]["cpus"] + 0.3' kept/advice.json)" = True ]
-	[ "$(field '0 < a["request"]["validation_s"] < a["request"]["epoch_s"]' kept/advice.json)" = True ] # 13 batches of 50
+	# 13 batches beside 50, without gradients; the 4 that ran would be below 3 %
+	[ "$(field '0.045 < a["request"]["validation_s"] / a["request"]["epoch_s"] < 0.4' kept/advice.json)" = True ]
 	[[ "$output" =~ --time=[1-9][0-9]*\ \ \ # ]]
 	[[ "$output" == *"# it ran under this request"* ]]
 	[ "$(field '[r["limit"] for r in runs if r["step"] == "request"] == [int(a["request"]["bytes"])]' kept/advice.json)" = True ]

@@ -5,7 +5,7 @@
 import sys
 
 import torch
-from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+from torch.utils.data import DataLoader, IterableDataset, RandomSampler, TensorDataset
 
 torch.set_num_threads(1)
 SIZE = 16
@@ -43,6 +43,10 @@ if kind == "iterable":
 elif kind == "of-size":
     loader = DataLoader(TensorDataset(inputs, labels), batch_size=SIZE, drop_last=True)
     layers.append(OfSize())
+elif kind == "endless":  # one pass, as in public scripts
+    data = TensorDataset(inputs, labels)
+    order = RandomSampler(data, replacement=True, num_samples=int(1e10))
+    loader = DataLoader(data, SIZE, sampler=order, num_workers=1)
 model = torch.nn.Sequential(*layers)
 optimizer = torch.optim.SGD(model.parameters(), 0.01)
 while True:

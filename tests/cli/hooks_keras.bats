@@ -182,11 +182,11 @@ SET="$SOURCE_ROOT/tests/hooks/keras_set.py"
 	[ "$(run_key run.strain loader_batch_size)" = 8 ]
 	[[ "$(run_key run.strain loader_fit_at)" == *"keras_set.py:"* ]]
 	[ "$(run_key run.strain loader_batches)" = 50 ]
-	[[ "$(run_key run.strain loader_validation_left_s)" == 0.[0-9]* ]]
+	awk '{ exit !($1 > 0.001) }' <<<"$(run_key run.strain loader_validation_s)"
 	STRAIN_SHORT="6 0" record "$PYTHON" "$SET" dataset sequence steps endless unknown >out
 	[ "$(cat out)" = $'6/4 4/4 4/4 \n4/4 4/4 4/4 \n4/0 4/0 4/0 \n4/4 4/4 4/4 \n4/0 4/0 4/0 ' ]
 	nothing_crosses
-	for way in dataset:50 sequence:50 steps:25 endless:50 unknown:; do
+	for way in dataset:50 sequence:50 steps:25 endless: unknown:; do
 		record "$PYTHON" "$SET" "${way%:*}" >out
 		[ "$(run_key run.strain loader_batches)" = "${way#*:}" ]
 	done

@@ -11,7 +11,7 @@ sys.path.insert(0, sys.argv[1])
 
 import strain_short
 import torch
-from torch.utils.data import DataLoader, Dataset, TensorDataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 ORIGINALS = {}
 
@@ -152,31 +152,58 @@ class Even(Dataset):
     """Samples of 20 ms each."""
 
     def __len__(self):
-        return 30
+        return 120
 
     def __getitem__(self, index):
         time.sleep(0.02)
         return index
 
 
-def left_out():
-    """What validation would have lasted longer: of passes without gradients, known length, and an early end."""
-    for workers in (0, 1):
+class Stream(IterableDataset):
+    """The same, of unknown length."""
+
+    def __iter__(self):
+        return (index for index in map(Even().__getitem__, range(120)))
+
+
+def validation():
+    """The seconds of an epoch's validation in full length: of known length, alone between passes with gradients."""
+    quick = DataLoader(TensorDataset(torch.arange(40)), 1)
+    for workers, loaders in ((0, 1), (1, 1), (4, 1), (0, 2)):
         said = install("6 0")
-        loader = DataLoader(Even(), 1, num_workers=workers)
-        assert passes(loader, 1) == [6]  # with gradients
-        assert not left(said)
+        evens = [DataLoader(Even(), 1, num_workers=workers) for _ in range(loaders)]
         with torch.no_grad():
-            assert passes(loader, 2) == [4, 4]
-            seconds = left(said)
-            assert len(seconds) == 2 and 0.5 <= seconds[0] < seconds[1], seconds  # 26 of 30 batches each
-            assert passes(DataLoader(Even(), 10), 1) == [3]  # whole
-            assert left(said) == seconds
+            passes(evens[0], 1)  # before training: not of an epoch
+        for _ in range(2):
+            assert told(said) == [] or _ == 1
+            assert passes(quick, 1)[0] in (4, 6)
+            with torch.no_grad():
+                for even in evens:
+                    passes(even, 1)
+        passes(quick, 1)
+        truth = 120 * 0.02 / max(1, workers) * loaders
+        least = 0.6 if workers > 1 else 0.9  # workers start one after the other
+        assert least * truth <= told(said)[-1] <= 3 * truth, (workers, loaders, truth, told(said))
+    said = install("6 0")
+    passes(quick, 1)
+    passes(quick, 1)
+    assert told(said) == [0.0]  # there is none
+    with torch.no_grad():
+        passes(DataLoader(Stream(), 1), 1)
+    assert told(said)[-1] == -1
+    said = install("6 0")
+    with torch.no_grad():
+        passes(DataLoader(Even(), 1), 1)
+    for one, _ in zip(quick, range(2)):  # left early: what follows may be within the epoch
+        pass
+    with torch.no_grad():
+        passes(DataLoader(Even(), 1), 1)
+    assert told(said) == []
 
 
-def left(said):
+def told(said):
     """The seconds reported so far."""
-    return [float(value) for key, value in said if key == "loader_validation_left_s"]
+    return [float(value) for key, value in said if key == "loader_validation_s"]
 
 
 def refused():
@@ -195,6 +222,6 @@ if __name__ == "__main__":
     short_epochs()
     collected()
     nothing_left()
-    left_out()
+    validation()
     refused()
     print("shortened as they should be")

@@ -95,6 +95,16 @@ static void test_the_line_is_corrected_where_runs_deviate(void **state)
 	assert_int_equal(rate_model_fit(seen, 3, &m, NULL), 0);
 	assert_true(rate_of(&m, 64, 1, 8) < 1130);
 	assert_close(rate_of(&m, 384, 1, 8), 1085, 0.015);
+	seen[1].iteration.low = seen[1].iteration.high = NAN; // three iterations, for example
+	double unsure;
+	assert_int_equal(rate_model_fit(seen, 3, &m, NULL), 0);
+	unsure = rate_of(&m, 64, 1, 8);
+	assert_true(unsure < 1130);
+	// Between what ran, the interval is that of the line alone.
+	struct rate_config at = rate_config_of(&m, 128, 1);
+	assert_true(m.bent >= m.residual);
+	struct estimate rate = rate_model_predict(&m, &at).rate;
+	assert_true(rate.high / rate.value - 1 >= m.bent - 1e-9);
 }
 
 // Two workers and the training process share two CPUs, and need 9 % longer than their CPU time
