@@ -118,6 +118,8 @@ struct work {
 	bool cannot_limit; // a memory limit could not be set
 	double virtual_bytes; // of the probe that runs
 	bool out_of_memory; // no memory of our own
+	double too_long_s; // a probe with a larger batch size would take so long; 0: none was left
+	                   // out
 };
 
 static void say(const struct work *w, const char *format, ...)
@@ -893,8 +895,11 @@ static int find_line(struct work *w, struct error *e)
 		double reach = fmin(a->largest.value / 2, 6 * a->memory.batch_max);
 		int64_t third = round_batch(reach);
 		double seconds = expected_seconds(w, (double)third, LINE_ITERATIONS);
-		if (seconds * 1e9 > (double)w->config->limit_ns || !goes_on(w, seconds) ||
-			probe_line(w, third, false, e) <= 0) {
+		if (seconds * 1e9 > (double)w->config->limit_ns) {
+			w->too_long_s = seconds;
+			break;
+		}
+		if (!goes_on(w, seconds) || probe_line(w, third, false, e) <= 0) {
 			break;
 		}
 	}
@@ -1121,9 +1126,14 @@ static int find_largest(struct work *w, struct error *e)
 		return 0;
 	}
 	if (a->memory.flat) {
-		set_largest_missing(
-			a, format("memory does not grow with the batch size between %.0f and %.0f",
-				   a->memory.batch_min, a->memory.batch_max));
+		char longer[80] = "";
+		if (w->too_long_s > 0) {
+			snprintf(longer, sizeof(longer),
+				"; a larger one takes about %.0f s: raise --limit", w->too_long_s);
+		}
+		set_largest_missing(a,
+			format("memory does not grow with the batch size between %.0f and %.0f%s",
+				a->memory.batch_min, a->memory.batch_max, longer));
 		return 0;
 	}
 	bool bent = false;
