@@ -35,7 +35,7 @@ GRID_S = 4.0  # of the epoch that is measured, roughly
 CELL_REPEATS = 4
 WORKERS = (0, 1, 2, 4)  # whose memory is measured
 PSS_S, PSS_JOB_S = 0.1, 3.0  # between two readings; of an epoch, roughly
-IMAGES = 400  # JPEG files, of 115 kB
+IMAGES = 1600  # JPEG files, of 115 kB
 OVERLAP = 8  # the norm of src/probe/rate_model.h
 AHEAD = 0.1  # a loader is ahead if the training process waits for less of its time
 
@@ -382,7 +382,7 @@ def listed_shares(values):
 
 def jpeg_files():
     """A folder of JPEG files in the build folder."""
-    folder = BUILD / "bench/images"
+    folder = BUILD / f"bench/images-{IMAGES}"
     if not folder.exists():
         subprocess.run([PYTHON, ROOT / "workloads/datasets/make.py", "jpeg", "--images", str(IMAGES), folder],
                        check=True, stdout=subprocess.DEVNULL)  # fmt: skip
@@ -410,7 +410,7 @@ def measured_rate(kept, cell, preparation, batch, workers, repeat=0, cpus=0):
         rates = [float(text) for text in re.findall(r"^epoch .* (\d+) images/s$", found["output"], re.MULTILINE)]
         return {"rate": statistics.harmonic_mean(rates[1:]), "seconds": found["seconds"]}
 
-    return kept.get(["rate", *cell[:3], preparation, batch, workers, repeat, cpus], measure)
+    return kept.get(["rate", *cell[:3], *dataset_of(preparation)[-1:], preparation, batch, workers, repeat, cpus], measure)
 
 
 def deviation(model, batch):

@@ -22,6 +22,8 @@
 #define VALIDATION_MOST_S 1e7
 // Samples of an epoch: loaders with more have no end in fact (1e10 in public scripts).
 #define EPOCH_MOST 2e9
+// The fewest iterations in the middle of shortened epochs that stand for those of full length.
+#define MIDDLE_LEAST 8
 // An iteration that waits less of its time is not bound by its input.
 #define WAITS_LITTLE 0.1
 // Workers that stay alive are worth a run if their start takes this share of a full epoch.
@@ -210,24 +212,76 @@ static void scale(struct estimate *e, double factor)
 	*e = (struct estimate){e->value * factor, e->low * factor, e->high * factor};
 }
 
+static double length_of(const struct iteration *i)
+{
+	return (double)(i->end_ns - i->start_ns) / 1e9;
+}
+
+// The middle of the epochs of a shortened run.
+struct middle {
+	double n, length_s, wait_s; // iterations, and their means
+	double extra_s; // that a whole epoch takes beyond so many of them (mean)
+};
+
+// Shortened epochs consist mostly of their ends. A long wait for the first batch is followed by
+// none for those that workers prepared meanwhile; and while the last ones are taken, idle workers
+// leave their CPUs to the training process. ahead: batches that are prepared in advance.
+static struct middle find_middle(const struct phases *p, size_t ahead)
+{
+	struct middle m = {.n = 0};
+	double whole = 0, iterations = 0, epochs = 0;
+	for (size_t i = 0, end = 0; i < p->n_iterations; i = end) {
+		const struct iteration *first = &p->iterations[i];
+		double length = 0;
+		for (end = i; end < p->n_iterations && p->iterations[end].epoch == first->epoch;
+			end++) {
+			const struct iteration *at = &p->iterations[end];
+			length += length_of(at);
+		}
+		for (size_t k = i + 1 + ahead; k + ahead < end; k++) {
+			const struct iteration *at = &p->iterations[k];
+			if (is_steady(at)) {
+				m.n++;
+				m.length_s += length_of(at);
+				m.wait_s += (double)at->phase_ns[PHASE_DATA] / 1e9;
+			}
+		}
+		if (is_steady(first) && end < p->n_iterations) { // it has ended
+			whole += length;
+			iterations += (double)(end - i);
+			epochs++;
+		}
+	}
+	m.length_s /= fmax(1, m.n);
+	m.wait_s /= fmax(1, m.n);
+	m.extra_s = epochs > 0 ? fmax(0, (whole - iterations * m.length_s) / epochs) : 0;
+	return m;
+}
+
 // Takes what begins an epoch out of the mean iteration, and spreads it over epochs of full length
 // in the rate if they were shortened.
 static void spread_epoch_start(const struct phases *p, double batch, struct observation *o)
 {
-	double share, mean = o->iteration.value;
-	o->epoch_start = find_epoch_start(p, &share);
-	double without = mean - o->epoch_start * share;
-	if (!(o->epoch_start > 0) || !(without > 0)) {
+	bool prepares = o->shortened && o->workers > 0 && o->prefetch > 0;
+	struct middle m = find_middle(p, prepares ? (size_t)(o->workers * o->prefetch) : 0);
+	double share, mean = o->iteration.value, per_epoch = o->epoch_samples / batch;
+	double start = find_epoch_start(p, &share);
+	double without = mean - start * share, wait = o->wait - start * share;
+	if (o->shortened && p->stride <= 1 && m.n >= MIDDLE_LEAST) {
+		start = m.extra_s;
+		without = m.length_s;
+		wait = m.wait_s;
+	} else if (!(start > 0) || !(without > 0)) {
 		o->epoch_start = 0;
 		return;
 	}
-	double per_epoch = o->epoch_samples / batch; // iterations of full length
-	double whole = without + (per_epoch >= 1 ? o->epoch_start / per_epoch : 0);
+	o->epoch_start = start;
+	double whole = without + (per_epoch >= 1 ? start / per_epoch : 0);
 	if (o->shortened) {
 		scale(&o->rate, mean / whole);
 	}
 	scale(&o->iteration, without / mean);
-	o->wait = fmax(0, o->wait - o->epoch_start * share);
+	o->wait = fmax(0, wait);
 }
 
 static void read_time(const struct analysis *a, struct observation *o)

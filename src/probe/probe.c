@@ -36,6 +36,7 @@
 #define PATIENCE_NS (10 * NS_PER_S)
 #define PIDS_MAX 256u
 #define ENOUGH_ITERATIONS 10 // the fewest that have an interval
+#define MEMORY_ITERATIONS 3 // steady ones, in two epochs
 #define REPORTED_SECONDS 4.0 // after the first iteration: the run has the reports of the hooks
 #define REST_LOOKS 20
 #define ENDS_OF_INPUT 1000 // in a terminal's line buffer, which holds 4095
@@ -115,6 +116,15 @@ static double seconds_since(const struct watched *w, const struct phases *phases
 	return (double)(clock_monotonic_ns() - w->start_ns) / 1e9 - startup;
 }
 
+static size_t ended_epochs(const struct analysis *a)
+{
+	size_t ended = 0;
+	for (size_t i = 0; i < a->tables.epochs.n; i++) {
+		ended += !a->tables.epochs.items[i].open;
+	}
+	return ended;
+}
+
 // Whether the job has reached the end of so many epochs, if these are shortened: those of a loader
 // or of Keras' fit. Iterations over batches that the script forms itself are not. What the hooks
 // report comes some time after the iterations.
@@ -125,14 +135,29 @@ static bool has_epochs(const struct watched *w, struct reader *reader, const str
 	bool shortened = hooks && strstr(hooks, "short") &&
 	                 (reader_run(reader, "loader_workers") ||
 				 reader_run(reader, "loader_fit_at"));
-	size_t ended = 0;
-	for (size_t i = 0; i < a->tables.epochs.n; i++) {
-		ended += !a->tables.epochs.items[i].open;
-	}
-	return ended >= w->config->epochs || (!shortened && since_first_s >= REPORTED_SECONDS);
+	return ended_epochs(a) >= w->config->epochs ||
+	       (!shortened && since_first_s >= REPORTED_SECONDS);
 }
 
-// Whether the rate is known precisely enough.
+static bool knows_rate(const struct watched *w, struct reader *reader, const struct phases *phases)
+{
+	double seconds = w->config->seconds > 0 ? w->config->seconds : PROBE_SECONDS;
+	bool known = stalls_rate_is_known(phases, w->config->error, seconds) ||
+	             (w->config->enough > 0 && seconds_since(w, phases) >= w->config->enough &&
+			     phases->steady >= ENOUGH_ITERATIONS);
+	return known && phases->steady >= needed_iterations(find_ahead(reader));
+}
+
+// Whether a run that is not made for its rate shows the peak of memory: after the epochs asked for,
+// or enough iterations of a job whose epochs are not shortened.
+static bool knows_memory(
+	const struct watched *w, const struct analysis *a, const struct phases *phases)
+{
+	bool epochs = w->config->epochs > 0 && ended_epochs(a) >= w->config->epochs;
+	return phases->steady >= (epochs ? MEMORY_ITERATIONS : ENOUGH_ITERATIONS);
+}
+
+// Whether the run is known well enough.
 static bool look(struct watched *w)
 {
 	struct reader *reader;
@@ -146,13 +171,9 @@ static bool look(struct watched *w)
 	bool known = false;
 	const struct phases_input input = {&a.tables, &a.stops, true};
 	if (phases_load(&input, &phases, &e) == 0) {
-		known = stalls_rate_is_known(&phases, w->config->error,
-			w->config->seconds > 0 ? w->config->seconds : PROBE_SECONDS);
-		known = known ||
-		        (w->config->enough > 0 && seconds_since(w, &phases) >= w->config->enough &&
-				phases.steady >= ENOUGH_ITERATIONS);
-		known = known && phases.steady >= needed_iterations(find_ahead(reader)) &&
-		        has_epochs(w, reader, &a, seconds_since(w, &phases));
+		known = w->config->error < 1 ? knows_rate(w, reader, &phases)
+		                             : knows_memory(w, &a, &phases);
+		known = known && has_epochs(w, reader, &a, seconds_since(w, &phases));
 		phases_done(&phases);
 	}
 	close_run(reader, &a);

@@ -34,7 +34,8 @@ struct probe_config {
 	// "0-3,8": CPUs the job may also use, even if this process may not; NULL: none
 	const char *cpus;
 	const char *const *environment; // "NAME=VALUE", or "NAME" to unset it; ends with NULL
-	double error; // relative error at which the rate counts as known (0.03)
+	// Relative error at which the rate counts as known (0.03); 1: the run is not made for it
+	double error;
 	double seconds; // least length of the iterations of a rate; 0: PROBE_SECONDS
 	double enough; // seconds since the first iteration after which any rate is used; 0: none
 	// Epochs that must have ended, too, if hooks shorten them (STRAIN_SHORT); 0: none
