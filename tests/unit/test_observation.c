@@ -9,8 +9,15 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #include <cmocka.h>
+
+#include "runfile/writer.h"
+
+#define MS INT64_C(1000000)
 
 static void test_accumulated_batches_count_each(void **state)
 {
@@ -53,9 +60,94 @@ static void test_no_run(void **state)
 	observation_done(&o);
 }
 
+// A shortened run with two workers
+// ------------------------------------------------------------------
+
+static void put(struct writer *w, const char *kind, const char *name, int64_t from_ns,
+	int64_t to_ns, int64_t samples)
+{
+	const struct writer_span span = {.name = name,
+		.kind = kind,
+		.start_ns = from_ns,
+		.end_ns = to_ns,
+		.thread = 100,
+		.number = -1,
+		.samples = samples,
+		.value = NAN,
+		.attributes = "{\"process\":1}"};
+	assert_int_equal(writer_put_span(w, &span, NULL), 0);
+}
+
+// An epoch of iterations of 60 ms beside their waits: 140 ms for the first batch, none for the four
+// that were prepared meanwhile and for the last four, 40 ms for those between. Returns its end.
+static int64_t put_epoch(struct writer *w, int64_t at, int iterations)
+{
+	int64_t start = at;
+	for (int i = 0; i < iterations; i++) {
+		bool prepared = i <= 4 || i >= iterations - 4;
+		int64_t wait = (i == 0 ? 140 : prepared ? 0 : 40) * MS;
+		put(w, "iteration", "iteration", at, at + wait + 60 * MS, 32);
+		put(w, "phase", "data", at, at + wait, -1);
+		put(w, "phase", "forward", at + wait, at + wait + 60 * MS, -1);
+		at += wait + 60 * MS;
+	}
+	put(w, "epoch", "epoch", start, at, -1);
+	return at;
+}
+
+static void observe_short(int first, int others, const char *hooks, struct observation *ret)
+{
+	char path[64];
+	struct writer *w;
+	struct error e = {0};
+	snprintf(path, sizeof(path), "/tmp/strain-observation-%d.strain", getpid());
+	assert_int_equal(writer_create(path, &(struct writer_options){.replace = true}, &w, &e), 0);
+	writer_put_entity(w, &(struct writer_entity){.id = 1,
+				     .kind = ENTITY_PROCESS,
+				     .key = "10:1",
+				     .name = "python3",
+				     .last_ns = -1});
+	writer_put_run(w, "hooks", hooks);
+	writer_put_run(w, "loader_workers", "2");
+	writer_put_run(w, "loader_prefetch_factor", "2");
+	writer_put_run(w, "loader_batch_size", "32");
+	writer_put_run(w, "loader_batches", "1000");
+	writer_put_run(w, "loader_validation_s", "2.5");
+	int64_t at = put_epoch(w, 1000 * MS, first);
+	for (int i = 0; i < others; i++) {
+		at = put_epoch(w, at + 20 * MS, 4);
+	}
+	assert_int_equal(writer_finish(w, at, 0, &e), 0);
+	writer_free(w);
+	assert_int_equal(observation_read(path, ret, &e), 0);
+	unlink(path);
+}
+
+static void test_the_rate_is_that_of_the_middle(void **state)
+{
+	(void)state;
+	static const char shortened[] = "pytorch 2.0: short, data, epochs shortened";
+	struct observation o;
+	observe_short(40, 12, shortened, &o);
+	assert_true(o.shortened && o.workers == 2 && o.epoch_samples == 32000);
+	assert_true(fabs(o.iteration.value - 0.1) < 1e-6);
+	assert_true(fabs(o.wait - 0.04) < 1e-6);
+	assert_true(fabs(o.rate.value / 320 - 1) < 0.01); // all iterations: 32 in 94 ms
+	assert_true(fabs(o.validation - 2.5) < 1e-9);
+	observation_done(&o);
+	observe_short(12, 12, shortened, &o); // three are too few: what the others show
+	assert_true(o.rate.value > 320);
+	observation_done(&o);
+	observe_short(40, 12, "pytorch 2.0: data", &o); // the job's own epochs are that short
+	assert_false(o.shortened);
+	assert_true(o.rate.value > 325);
+	observation_done(&o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_rate_is_that_of_the_middle),
 		cmocka_unit_test(test_accumulated_batches_count_each),
 		cmocka_unit_test(test_parts_that_are_not_known_are_not_held),
 		cmocka_unit_test(test_no_run),
