@@ -50,8 +50,9 @@
 #define EQUAL 0.01
 // A change is advised if it promises at least this gain.
 #define GAIN_MIN 1.03
-// A gain without an interval (too few iterations) is one from here.
+// A gain without an interval (too few iterations) is one from here, if they took that long.
 #define GAIN_UNSURE 1.25
+#define GAIN_SECONDS 2.0
 // The model of throughput rests on rates with a relative error of at most this.
 #define SURE 0.06
 // After a run that did not fit, memory is measured at this share of its batch size if that is so
@@ -1614,7 +1615,9 @@ static struct estimate ratio(const struct estimate *after, const struct estimate
 static bool gains(const struct advice *a, const struct advice_probe *p)
 {
 	struct estimate gain = ratio(&p->seen.rate, &a->base->seen.rate);
-	bool beyond = isfinite(gain.low) ? gain.low > 1 : gain.value >= GAIN_UNSURE;
+	double seconds = (double)p->seen.iterations * p->seen.iteration.value;
+	bool beyond = isfinite(gain.low) ? gain.low > 1
+	                                 : gain.value >= GAIN_UNSURE && seconds >= GAIN_SECONDS;
 	return gain.value >= 1 + EQUAL && (is_sure(&p->seen.rate) || beyond);
 }
 

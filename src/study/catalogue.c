@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The catalogue: finds run files and reads their digests, with one thread per CPU.
+// The catalogue: finds run files and reads their digests, with several threads per CPU.
 
 #include "study/catalogue.h"
 
@@ -60,6 +60,7 @@ struct catalogue_file {
 // Threads take one file after the other. The caller's thread reports progress.
 
 #define THREADS_MAX_READING 16
+#define THREADS_PER_CPU 4 // those that wait for a disk leave their CPU to the others
 #define WAKE_NS (NS_PER_S / 10)
 
 struct reading {
@@ -118,7 +119,7 @@ static size_t threads_wanted(size_t files)
 {
 	cpu_set_t cpus;
 	size_t n = sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? (size_t)CPU_COUNT(&cpus) : 1;
-	n = n < THREADS_MAX_READING ? n : THREADS_MAX_READING;
+	n = n < THREADS_MAX_READING / THREADS_PER_CPU ? n * THREADS_PER_CPU : THREADS_MAX_READING;
 	return n < files ? n : files;
 }
 
