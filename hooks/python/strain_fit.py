@@ -175,6 +175,7 @@ class Shorter:
             finally:
                 # Data of unknown length ends within a step.
                 if one is not None:
+                    one.ended = False
                     one.end()
 
         return enumerate_steps

@@ -26,8 +26,8 @@ from time import monotonic
 COLLECTED_AFTER = 2  # batches of a worker
 LATER = 4  # batches of all other passes
 EPOCHS_TOLD = 8  # whose validation is reported
+REPORTS = 16  # of it
 ARRIVALS = 256  # batches whose time is kept
-LEFT_PASSES = 16  # shortened passes without gradients whose rest is reported
 ITERATIONS_MOST = 1 << 20
 SECONDS_MOST = 86400.0
 
@@ -57,6 +57,7 @@ class Lengths:
         self._validation = None  # seconds so far, after a pass with gradients; None: during one
         self._validations = []  # of whole epochs
         self._unknown = False  # the length of one is
+        self._reports = 0
 
     def begin(self, trains):
         """A pass, before or after its first batch; trains: with gradients."""
@@ -98,6 +99,9 @@ class Lengths:
                 self._tell([self._validation])
 
     def _tell(self, seconds):
+        self._reports += 1
+        if self._reports > REPORTS:
+            return
         mean = -1.0 if self._unknown else sum(seconds) / len(seconds)
         self._report.say("loader_validation_s", "%.3f" % mean)
 
@@ -232,14 +236,6 @@ class Short:
             return batch
 
         return fetch
-
-
-def _length_of(iterator):
-    """The batches of a full pass; -1: not known."""
-    try:
-        return len(iterator)
-    except Exception:  # an iterable data set, for example
-        return -1
 
 
 def _end(one, iterator):

@@ -160,15 +160,15 @@ static double find_stretch(const struct phases *p, struct stretch *ret)
 }
 
 static void read_reading(
-	const struct analysis *a, const struct stretch *stretch, struct observation *o)
+	const struct analysis *a, const struct stretch *stretch, double rate, struct observation *o)
 {
 	int64_t job = tables_first(&a->tables, ENTITY_JOB);
 	double asked = rate_over(a->tables.reader, &a->stops, job, NAME_READ_ASKED, stretch);
 	double stored = rate_over(a->tables.reader, &a->stops, job, NAME_READ_STORAGE, stretch);
 	o->storage_rate = stored;
 	o->cpus_used = rate_over(a->tables.reader, &a->stops, job, NAME_CPU_TIME, stretch);
-	o->asked = asked / o->rate.value;
-	o->stored = stored / o->rate.value;
+	o->asked = asked / rate; // of the same time
+	o->stored = stored / rate;
 }
 
 // CPU seconds per sample that workers spent on preparing: their whole CPU time over the samples
@@ -212,6 +212,12 @@ static void scale(struct estimate *e, double factor)
 	*e = (struct estimate){e->value * factor, e->low * factor, e->high * factor};
 }
 
+static void widen(struct estimate *e, double factor)
+{
+	e->low = e->value - factor * (e->value - e->low);
+	e->high = e->value + factor * (e->high - e->value);
+}
+
 static double length_of(const struct iteration *i)
 {
 	return (double)(i->end_ns - i->start_ns) / 1e9;
@@ -233,10 +239,12 @@ static struct middle find_middle(const struct phases *p, size_t ahead)
 	for (size_t i = 0, end = 0; i < p->n_iterations; i = end) {
 		const struct iteration *first = &p->iterations[i];
 		double length = 0;
+		bool broken = false;
 		for (end = i; end < p->n_iterations && p->iterations[end].epoch == first->epoch;
 			end++) {
 			const struct iteration *at = &p->iterations[end];
 			length += length_of(at);
+			broken = broken || at->stopped || at->cut;
 		}
 		for (size_t k = i + 1 + ahead; k + ahead < end; k++) {
 			const struct iteration *at = &p->iterations[k];
@@ -246,7 +254,7 @@ static struct middle find_middle(const struct phases *p, size_t ahead)
 				m.wait_s += (double)at->phase_ns[PHASE_DATA] / 1e9;
 			}
 		}
-		if (is_steady(first) && end < p->n_iterations) { // it has ended
+		if (is_steady(first) && !broken && end < p->n_iterations) { // it has ended
 			whole += length;
 			iterations += (double)(end - i);
 			epochs++;
@@ -267,7 +275,9 @@ static void spread_epoch_start(const struct phases *p, double batch, struct obse
 	double share, mean = o->iteration.value, per_epoch = o->epoch_samples / batch;
 	double start = find_epoch_start(p, &share);
 	double without = mean - start * share, wait = o->wait - start * share;
-	if (o->shortened && p->stride <= 1 && m.n >= MIDDLE_LEAST) {
+	// Workers that started together deliver together: whole rounds of them.
+	bool enough = m.n >= fmax(MIDDLE_LEAST, 2 * (double)o->workers);
+	if (o->shortened && p->stride <= 1 && enough) {
 		start = m.extra_s;
 		without = m.length_s;
 		wait = m.wait_s;
@@ -281,6 +291,11 @@ static void spread_epoch_start(const struct phases *p, double batch, struct obse
 		scale(&o->rate, mean / whole);
 	}
 	scale(&o->iteration, without / mean);
+	if (o->shortened && enough) { // the interval is that of fewer iterations
+		double wider = sqrt(fmax(1, (double)p->steady / m.n));
+		widen(&o->rate, wider);
+		widen(&o->iteration, wider);
+	}
 	o->wait = fmax(0, wait);
 }
 
@@ -309,6 +324,7 @@ static void read_time(const struct analysis *a, struct observation *o)
 	}
 	o->wait = p->items[PHASE_DATA].mean_s;
 	o->wait = known_or(o->wait, 0);
+	double rate = o->rate.value;
 	spread_epoch_start(p, batch, o);
 	o->compute = o->iteration.value - o->wait;
 	if (n > 0 && seconds > 0 && trainer > 0) {
@@ -319,7 +335,7 @@ static void read_time(const struct analysis *a, struct observation *o)
 		                             : o->main_cpu / o->compute;
 	}
 	o->prepare_cpu = o->workers == 0 ? o->wait / batch : workers_cpu(p, batch);
-	read_reading(a, &stretch, o);
+	read_reading(a, &stretch, rate, o);
 }
 
 // The run -----------------------------------------------------------------------------------------
@@ -384,7 +400,8 @@ static double find_validation(const struct analysis *a, const struct observation
 	const char *text = reader_run(a->tables.reader, "loader_validation_s");
 	if (o->shortened || text) {
 		double seconds = text ? strtod(text, NULL) : NAN;
-		return seconds >= 0 && seconds <= VALIDATION_MOST_S ? seconds : NAN;
+		bool unseen = seconds == 0 && p->spans > 0; // not between passes of loaders
+		return seconds >= 0 && seconds <= VALIDATION_MOST_S && !unseen ? seconds : NAN;
 	}
 	return o->epochs > 0 ? p->total_s / (double)o->epochs : NAN;
 }
@@ -412,8 +429,9 @@ static void read_behaviour(const struct analysis *a, struct observation *o)
 // ones have too many starts.
 static bool starts_matter(const struct observation *o)
 {
-	double iterations = o->epoch_samples / (double)o->batch_size;
-	bool endless = !isfinite(o->epoch_samples) || o->batch_size < 1;
+	double batch = (double)(o->batch_size > 0 ? o->batch_size : o->loader_batch_size);
+	double iterations = o->epoch_samples / batch;
+	bool endless = !isfinite(o->epoch_samples) || batch < 1;
 	return !o->shortened ||
 	       (!endless && o->epoch_start >= STARTS_SHARE * iterations * o->iteration.value);
 }

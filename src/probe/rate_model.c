@@ -415,7 +415,9 @@ int rate_model_fit(
 	fit_line(batch, cpu, used, &m.c0, &m.c1);
 	m.one_batch_size = m.batch_min == m.batch_max;
 	fit_samples(observations, n, &m);
+	fit_cpu_loss(observations, n, &m);
 	m.bent = residual_of(&m, observations, n);
+	m.cpu_loss = 1;
 	fit_knots(observations, n, &m);
 	fit_cpu_loss(observations, n, &m);
 	m.residual = residual_of(&m, observations, n);
