@@ -24,6 +24,8 @@
 #define EPOCH_MOST 2e9
 // The fewest iterations in the middle of shortened epochs that stand for those of full length.
 #define MIDDLE_LEAST 8
+// Half of a 95 % interval of their mean, in standard errors: neighbours resemble each other.
+#define MIDDLE_ERROR 3.0
 // An iteration that waits less of its time is not bound by its input.
 #define WAITS_LITTLE 0.1
 // Workers that stay alive are worth a run if their start takes this share of a full epoch.
@@ -212,10 +214,11 @@ static void scale(struct estimate *e, double factor)
 	*e = (struct estimate){e->value * factor, e->low * factor, e->high * factor};
 }
 
-static void widen(struct estimate *e, double factor)
+// The same value with another interval.
+static void set_error(struct estimate *e, double relative)
 {
-	e->low = e->value - factor * (e->value - e->low);
-	e->high = e->value + factor * (e->high - e->value);
+	e->low = e->value * (1 - relative);
+	e->high = e->value * (1 + relative);
 }
 
 static double length_of(const struct iteration *i)
@@ -226,6 +229,7 @@ static double length_of(const struct iteration *i)
 // The middle of the epochs of a shortened run.
 struct middle {
 	double n, length_s, wait_s; // iterations, and their means
+	double error; // of the mean length, relative: half of a 95 % interval
 	double extra_s; // that a whole epoch takes beyond so many of them (mean)
 };
 
@@ -235,7 +239,7 @@ struct middle {
 static struct middle find_middle(const struct phases *p, size_t ahead)
 {
 	struct middle m = {.n = 0};
-	double whole = 0, iterations = 0, epochs = 0;
+	double whole = 0, iterations = 0, epochs = 0, squares = 0;
 	for (size_t i = 0, end = 0; i < p->n_iterations; i = end) {
 		const struct iteration *first = &p->iterations[i];
 		double length = 0;
@@ -251,6 +255,7 @@ static struct middle find_middle(const struct phases *p, size_t ahead)
 			if (is_steady(at)) {
 				m.n++;
 				m.length_s += length_of(at);
+				squares += length_of(at) * length_of(at);
 				m.wait_s += (double)at->phase_ns[PHASE_DATA] / 1e9;
 			}
 		}
@@ -262,6 +267,8 @@ static struct middle find_middle(const struct phases *p, size_t ahead)
 	}
 	m.length_s /= fmax(1, m.n);
 	m.wait_s /= fmax(1, m.n);
+	double variance = fmax(0, squares / fmax(1, m.n) - m.length_s * m.length_s);
+	m.error = MIDDLE_ERROR * sqrt(variance / fmax(1, m.n - 1)) / m.length_s;
 	m.extra_s = epochs > 0 ? fmax(0, (whole - iterations * m.length_s) / epochs) : 0;
 	return m;
 }
@@ -291,10 +298,9 @@ static void spread_epoch_start(const struct phases *p, double batch, struct obse
 		scale(&o->rate, mean / whole);
 	}
 	scale(&o->iteration, without / mean);
-	if (o->shortened && enough) { // the interval is that of fewer iterations
-		double wider = sqrt(fmax(1, (double)p->steady / m.n));
-		widen(&o->rate, wider);
-		widen(&o->iteration, wider);
+	if (o->shortened && p->stride <= 1 && enough) {
+		set_error(&o->rate, m.error);
+		set_error(&o->iteration, m.error);
 	}
 	o->wait = fmax(0, wait);
 }
