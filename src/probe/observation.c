@@ -24,6 +24,7 @@
 #define EPOCH_MOST 2e9
 // The fewest iterations in the middle of shortened epochs that stand for those of full length.
 #define MIDDLE_LEAST 8
+#define MIDDLE_SECONDS 1.0 // and what they take at least
 // Half of a 95 % interval of their mean, in standard errors: neighbours resemble each other.
 #define MIDDLE_ERROR 3.0
 // An iteration that waits less of its time is not bound by its input.
@@ -283,7 +284,8 @@ static void spread_epoch_start(const struct phases *p, double batch, struct obse
 	double start = find_epoch_start(p, &share);
 	double without = mean - start * share, wait = o->wait - start * share;
 	// Workers that started together deliver together: whole rounds of them.
-	bool enough = m.n >= fmax(MIDDLE_LEAST, 2 * (double)o->workers);
+	bool enough = m.n >= fmax(MIDDLE_LEAST, 2 * (double)o->workers) &&
+	              m.n * m.length_s >= MIDDLE_SECONDS;
 	if (o->shortened && p->stride <= 1 && enough) {
 		start = m.extra_s;
 		without = m.length_s;
