@@ -93,8 +93,9 @@ job_with() { # BATCH
 @test "a job of three iterations" {
 	run -0 --separate-stderr advise --json -o kept -- --iterations 3
 	echo "$stderr"
-	[ "$(field 'a["advised"]["batch_size"], a["rate"]["now"] is None or a["advised"]["keep"]' kept/advice.json)" = \
-		"(8, True)" ]
+	# three iterations say little of a rate: it keeps 8, or what it advises ran faster
+	[ "$(field 'a["advised"]["keep"] or a["rate"]["now"] is None or a["rate"]["measured"] > a["rate"]["now"]' \
+		kept/advice.json)" = True ]
 	nothing_runs
 }
 
