@@ -25,8 +25,8 @@ from time import monotonic
 
 COLLECTED_AFTER = 2  # batches of a worker
 LATER = 4  # batches of all other passes
-EPOCHS_TOLD = 8  # whose validation is reported
-REPORTS = 16  # of it
+EPOCHS_TOLD = 8  # epochs whose validation is reported, at most
+REPORTS = 16  # reports of validation, at most
 ARRIVALS = 256  # batches whose time is kept
 ITERATIONS_MOST = 1 << 20
 SECONDS_MOST = 86400.0
