@@ -84,7 +84,7 @@ def killed(group):
     return "oom_kill 0" not in (group / "memory.oom_control").read_text()
 
 
-def run_job(command, variables, limit_bytes=0, look=None):
+def run_job(command, variables, limit_bytes=0, look=None, patience_s=PATIENCE_S):
     """Runs a job to its end. Returns whether it passed, its seconds and its output. Calls look(group, pid, seconds)
     meanwhile. A failure that is not for lack of memory raises an error."""
     with memory_group(limit_bytes) as group, tempfile.TemporaryFile("w+") as output:
@@ -95,8 +95,8 @@ def run_job(command, variables, limit_bytes=0, look=None):
                 while process.poll() is None:
                     if look:
                         look(group, process.pid, time.monotonic() - start)
-                    if time.monotonic() - start > PATIENCE_S:
-                        raise RuntimeError(f"took more than {PATIENCE_S} s: {' '.join(command)}")
+                    if time.monotonic() - start > patience_s:
+                        raise RuntimeError(f"took more than {patience_s} s: {' '.join(command)}")
                     time.sleep(SAMPLE_S)
             finally:
                 process.kill()

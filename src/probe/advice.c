@@ -59,6 +59,9 @@
 // many times the largest batch size probed.
 #define NEARER 0.75
 #define NEARER_LEAST 1.25
+// Where memory does not grow with the batch size: the next one, and how often.
+#define CLIMB 4
+#define CLIMBS_MAX 2
 // Seconds of iterations of the run that confirms; and an error of the rate that ends it no sooner.
 #define LASTING_SECONDS 15.0
 #define LASTING_ERROR 1e-9
@@ -865,6 +868,19 @@ static int probe_line(struct work *w, int64_t batch, bool rated, struct error *e
 	return 1;
 }
 
+// The batch size of another point, far from those measured; 0: the line needs none. Where memory
+// has not grown so far, something else than the batches sets the peak (the optimizer, the workers'
+// copies of what the training process has changed), and the batches will exceed it.
+static int64_t further_batch(const struct advice *a)
+{
+	double measured = a->memory.batch_max;
+	double reach = a->memory.flat ? CLIMB * measured
+	                              : fmin(a->largest.value / 2, 6 * measured);
+	bool needed = a->memory.flat || a->largest.value > REACH * measured;
+	int64_t batch = round_batch(fmin(reach, most_samples(a)));
+	return needed && (double)batch > measured ? batch : 0;
+}
+
 // The line of memory, from two batch sizes or more.
 static int find_line(struct work *w, struct error *e)
 {
@@ -891,10 +907,11 @@ static int find_line(struct work *w, struct error *e)
 			}
 		}
 	}
-	for (int i = 0; i < 2 && fit_memory(w) && a->largest.value > REACH * a->memory.batch_max;
-		i++) {
-		double reach = fmin(a->largest.value / 2, 6 * a->memory.batch_max);
-		int64_t third = round_batch(reach);
+	for (int i = 0; i < 2 && fit_memory(w); i++) {
+		int64_t third = further_batch(a);
+		if (third < 1) {
+			break;
+		}
 		double seconds = expected_seconds(w, (double)third, LINE_ITERATIONS);
 		if (seconds * 1e9 > (double)w->config->limit_ns) {
 			w->too_long_s = seconds;
@@ -1114,6 +1131,44 @@ static int confirm_largest(struct work *w, struct error *e)
 	return 0;
 }
 
+// Where memory does not grow with the batch size: runs the largest one that was measured under the
+// limit, and one beyond. Returns 0 or -ENOMEM.
+static int climb(struct work *w, struct error *e)
+{
+	struct advice *a = w->a;
+	int64_t batch = (int64_t)a->memory.batch_max;
+	for (int i = 0; i < CLIMBS_MAX && a->memory.flat && batch > a->verified_batch; i++) {
+		int r = verify_in_time(w, batch, 0, e);
+		if (r <= 0) {
+			return r == -ENODATA ? 0 : r;
+		}
+		batch = round_batch(fmin(CLIMB * (double)batch, most_samples(a)));
+	}
+	return 0;
+}
+
+// Memory did not grow with the batch size in any run: the largest that ran is a lower bound.
+static void set_open_ended(struct work *w)
+{
+	struct advice *a = w->a;
+	double most = fmax(a->memory.batch_max, (double)a->verified_batch);
+	if (a->verified_batch > 0) {
+		double batch = (double)a->verified_batch;
+		a->largest = (struct estimate){batch, batch, NAN};
+		a->largest_open = true;
+		a->whole_epoch = batch >= floor(most_samples(a));
+		return;
+	}
+	char longer[80] = "";
+	if (w->too_long_s > 0) {
+		snprintf(longer, sizeof(longer),
+			"; a larger one takes about %.0f s: raise --limit", w->too_long_s);
+	}
+	set_largest_missing(a,
+		format("memory does not grow with the batch size between %.0f and %.0f%s",
+			a->memory.batch_min, most, longer));
+}
+
 // The largest batch size that fits, by the line and by runs under the limit.
 static int find_largest(struct work *w, struct error *e)
 {
@@ -1126,19 +1181,16 @@ static int find_largest(struct work *w, struct error *e)
 		a->nothing_fits = true;
 		return 0;
 	}
-	if (a->memory.flat) {
-		char longer[80] = "";
-		if (w->too_long_s > 0) {
-			snprintf(longer, sizeof(longer),
-				"; a larger one takes about %.0f s: raise --limit", w->too_long_s);
-		}
-		set_largest_missing(a,
-			format("memory does not grow with the batch size between %.0f and %.0f%s",
-				a->memory.batch_min, a->memory.batch_max, longer));
+	int r = a->memory.flat ? climb(w, e) : 0;
+	if (r < 0 || a->largest_missing) {
+		return r;
+	}
+	if (a->memory.flat && a->failed_batch < 0) {
+		set_open_ended(w);
 		return 0;
 	}
 	bool bent = false;
-	int r = narrow_largest(w, &bent, e);
+	r = narrow_largest(w, &bent, e);
 	r = r < 0 ? r : confirm_largest(w, e);
 	if (r < 0 || a->largest_missing) {
 		return r;
@@ -1392,6 +1444,7 @@ static size_t list_batches(const struct work *w, int64_t *ret, size_t most)
 	                 : isfinite(a->largest.low) ? a->largest.low
 	                                            : 4 * a->rate.batch_max;
 	int64_t now = batch_of(a->now);
+	largest = a->largest_open ? fmax(largest, CLIMB * a->rate.batch_max) : largest;
 	largest = fmin(largest, most_samples(a));
 	size_t n = 0;
 	ret[n++] = now;

@@ -172,6 +172,7 @@ struct advice {
 	char *largest_missing;
 	char *verified_missing; // why a run under the limit says nothing, or was not made
 	bool nothing_fits;
+	bool largest_open; // memory does not grow up to `largest`; high is NAN
 	bool whole_epoch; // `largest` is bounded by the samples of an epoch, not by memory
 
 	bool has_rate;

@@ -212,6 +212,11 @@ static void print_found(FILE *out, const struct advice *a)
 	} else if (a->verified_batch > 0 && a->largest.high > a->largest.value) {
 		fprintf(out, "; up to %.0f should fit", a->largest.high);
 	}
+	if (a->largest_open && !a->whole_epoch) {
+		fputs("; larger ones may fit, since memory does not grow with the batch size up "
+		      "to there",
+			out);
+	}
 	if (a->whole_epoch) {
 		fputs("; an epoch has no more samples", out);
 	}
@@ -799,6 +804,7 @@ static json_t *largest_json(const struct advice *a)
 	json_object_set_new(json, "failed", whole(a->failed_batch));
 	json_object_set_new(json, "estimate", number(known ? a->largest_estimate : NAN));
 	json_object_set_new(json, "nothing_fits", json_boolean(a->nothing_fits));
+	json_object_set_new(json, "open", json_boolean(a->largest_open));
 	json_object_set_new(json, "whole_epoch", json_boolean(a->whole_epoch));
 	json_object_set_new(json, "missing", json_from_text(a->largest_missing));
 	return json;

@@ -1012,6 +1012,15 @@ static enum framework framework_of(const char *hooks)
 	return FRAMEWORK_UNKNOWN;
 }
 
+// Whether epochs of full length wait for workers that start with each, too, where `strain advise`
+// shortened them. They have `loader_batches` (0: endless or unknown).
+static bool starts_matter(struct reader *r, const struct facts *f)
+{
+	int64_t batches = reader_run_i64(r, "loader_batches", 0);
+	double longer = (double)batches / f->epoch_iterations;
+	return batches > 0 && f->data_at_epochs / fmax(1, longer) >= WORTH;
+}
+
 static void fill_settings(struct reader *r, struct facts *f)
 {
 	const char *hooks = reader_run(r, "hooks");
@@ -1025,7 +1034,9 @@ static void fill_settings(struct reader *r, struct facts *f)
 	// TensorFlow's and XLA's pools have settings of their own.
 	f->openmp = f->framework == FRAMEWORK_UNKNOWN || f->framework == FRAMEWORK_PYTORCH;
 	f->one_thread = !f->pipeline && computes_with_one_thread(r, f);
-	f->workers.restart = f->workers.n > 0 && key_is(r, "loader_persistent_workers", "0");
+	bool shortened = hooks && strstr(hooks, "epochs shortened");
+	f->workers.restart = f->workers.n > 0 && key_is(r, "loader_persistent_workers", "0") &&
+	                     (!shortened || starts_matter(r, f));
 }
 
 // CPU use of threads comes from clocks, which are exact, and known even without samples.

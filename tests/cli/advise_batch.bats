@@ -184,7 +184,7 @@ odd() { # KIND OPTION...
 @test "an endless pass: its shortened ones restart workers, which the job does not" {
 	has_torch
 	odd endless --time 6s --limit 10s
-	[ "$(field '"setting" in [run["step"] for run in runs], a["request"]["epoch_s"]')" = "(False, None)" ]
+	[ "$(field '"setting" in [run["step"] for run in runs], a["request"]["epoch_s"], "restart" in (a["verdict"] or "")')" = "(False, None, False)" ]
 }
 
 @test "a model of one batch size: the reason is the job's" {

@@ -13,6 +13,9 @@ parser.add_argument("--batch", type=int, default=8)
 parser.add_argument("--iterations", type=int, default=100000)
 parser.add_argument("--bent", action="store_true", help="batches above 64 need three times as much each")
 parser.add_argument("--catch", action="store_true", help="goes on with half the batch if memory runs out")
+parser.add_argument("--least", type=int, default=0, help="MiB of an iteration, whatever its batch")
+parser.add_argument("--constant", action="store_true", help="an iteration needs no more than --least")
+parser.add_argument("--sample-seconds", type=float, default=0, help="that each sample of an iteration takes")
 parser.add_argument("--accumulate", type=int, default=1, help="batches of an iteration")
 parser.add_argument("--never", action="store_true", help="never starts an iteration")
 parser.add_argument("--terminal", action="store_true", help="needs a terminal")
@@ -27,7 +30,8 @@ if arguments.never:
     time.sleep(1000)
 batch = arguments.batch
 for number in range(arguments.iterations):
-    size = batch + (2 * max(0, batch - 64) if arguments.bent else 0)
+    size = max(arguments.least, batch + (2 * max(0, batch - 64) if arguments.bent else 0))
+    size = arguments.least if arguments.constant else size
     try:
         for _ in range(arguments.accumulate):
             held = bytearray(size << 20)
@@ -39,4 +43,4 @@ for number in range(arguments.iterations):
         continue
     mark = [os.environ["STRAIN"], "mark", "iteration", str(number + 1), str(batch * arguments.accumulate)]
     subprocess.run(mark, check=False)
-    time.sleep(0.005)
+    time.sleep(max(0.005, batch * arguments.sample_seconds))
