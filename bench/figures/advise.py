@@ -99,7 +99,8 @@ def trial(kept, cell, batch, kind, repeat=0):
 
     def measure():
         if kind == "truth":
-            job = validated(cell, batch, 1, "--steps", str(STEPS), "--epochs", str(EPOCHS))
+            epochs = max(EPOCHS, math.ceil(STEPS * EPOCHS / min(STEPS, SAMPLES // batch)))  # a large batch: fewer steps each
+            job = validated(cell, batch, 1, "--steps", str(STEPS), "--epochs", str(epochs))
         else:
             job = command(cell, batch, 1, "--samples", str(SAMPLES), "--steps", str(LIGHTNING_STEPS), "--epochs", "1")
         found = run_job(job, variables(cell.malloc), cell.limit * MIB)
@@ -450,7 +451,7 @@ def iteration_s(model, handover, batch, workers):
     compute = model["compute_per_iteration_s"] + model["compute_per_sample_s"] * batch
     own = model["main_cpu_per_iteration_s"] + model["main_cpu_per_sample_s"] * batch
     if workers == 0:
-        return compute * deviation(model, batch) + prepare * batch
+        return model["alone"] * compute * deviation(model, batch) + prepare * batch
     sending = model["send_per_batch_s"] or 0
     bounds = [(compute + handover) * deviation(model, batch), (sending + prepare * batch) / workers, model["cpu_loss"] * (own + prepare * batch) / os.cpu_count()]
     return sum(bound**OVERLAP for bound in bounds) ** (1 / OVERLAP)

@@ -46,6 +46,10 @@
 #define REACH 8
 // A job waits for its batches if that takes this share of an iteration.
 #define WAITS 0.03
+// Workers may not be worth their cost if preparation takes less than this share of computing.
+#define LIGHT 0.2
+// Copies of the workers below this share of the job's memory are noise.
+#define WORTH_COPIES 0.02
 // Configurations within this share of the best rate are equal: the smallest is advised.
 #define EQUAL 0.01
 // A change is advised if it promises at least this gain.
@@ -874,8 +878,7 @@ static int probe_line(struct work *w, int64_t batch, bool rated, struct error *e
 static int64_t further_batch(const struct advice *a)
 {
 	double measured = a->memory.batch_max;
-	double reach = a->memory.flat ? CLIMB * measured
-	                              : fmin(a->largest.value / 2, 6 * measured);
+	double reach = a->memory.flat ? CLIMB * measured : fmin(a->largest.value / 2, 6 * measured);
 	bool needed = a->memory.flat || a->largest.value > REACH * measured;
 	int64_t batch = round_batch(fmin(reach, most_samples(a)));
 	return needed && (double)batch > measured ? batch : 0;
@@ -1161,12 +1164,12 @@ static void set_open_ended(struct work *w)
 	}
 	char longer[80] = "";
 	if (w->too_long_s > 0) {
-		snprintf(longer, sizeof(longer),
-			"; a larger one takes about %.0f s: raise --limit", w->too_long_s);
+		snprintf(longer, sizeof(longer), "; a larger one takes about %.0f s: raise --limit",
+			w->too_long_s);
 	}
-	set_largest_missing(a,
-		format("memory does not grow with the batch size between %.0f and %.0f%s",
-			a->memory.batch_min, most, longer));
+	set_largest_missing(
+		a, format("memory does not grow with the batch size between %.0f and %.0f%s",
+			   a->memory.batch_min, most, longer));
 }
 
 // The largest batch size that fits, by the line and by runs under the limit.
@@ -1284,26 +1287,41 @@ static bool follows_workers(struct advice *a, const struct advice_probe *p)
 	return false;
 }
 
-// With a worker, to see what they cost and gain, if the job has none and waits.
-static int probe_workers(struct work *w, struct error *e)
+// The number of workers of another run, to see what they cost and gain; -1: none is needed. One, if
+// the job has none and waits; none, if it has some and preparation is light.
+static int64_t other_workers(const struct work *w)
 {
-	struct advice *a = w->a;
+	const struct advice *a = w->a;
 	const struct observation *now = &a->base->seen;
-	struct error why = {0};
-	struct advice_probe *p;
 	double unused;
 	bool possible = now->loader_at ||
 	                placeholders_has(w->config->command, PLACEHOLDER_WORKERS, &unused);
-	if (workers_of(a->now) != 0 || !possible || !(now->wait > WAITS * now->iteration.value) ||
-		!goes_on(w, a->now->seconds)) {
+	double prepare = now->prepare_cpu * (double)batch_of(a->now);
+	if (!possible || workers_of(a->now) < 0) {
+		return -1;
+	}
+	if (workers_of(a->now) == 0) {
+		return now->wait > WAITS * now->iteration.value ? 1 : -1;
+	}
+	bool light = prepare <= LIGHT * now->compute && now->wait <= LIGHT * now->iteration.value;
+	return light ? 0 : -1;
+}
+
+static int probe_workers(struct work *w, struct error *e)
+{
+	struct advice *a = w->a;
+	struct error why = {0};
+	struct advice_probe *p;
+	int64_t workers = other_workers(w);
+	if (workers < 0 || !goes_on(w, a->now->seconds)) {
 		return 0;
 	}
 	const struct wish wish = {.step = ADVICE_WORKERS,
 		.batch_size = batch_of(a->now),
-		.workers = 1,
+		.workers = workers,
 		.iterations = LINE_ITERATIONS,
 		.seconds = RATE_SECONDS};
-	say_probe(w, 2, "one loader worker");
+	say_probe(w, 2, "%s", workers > 0 ? "one loader worker" : "no loader worker");
 	int r = make(w, &wish, &p, &why);
 	if (r == 0) {
 		(void)follows_workers(a, p);
@@ -1354,9 +1372,27 @@ static double worker_own(const struct advice *a, double batch)
 	return p[right].bytes + slope * (batch - p[right].batch);
 }
 
-// What the first worker adds to the job's memory: its own, and the pages of the training process
-// that it keeps since it was forked while that writes new ones (parameters, optimizer state).
-// Workers of the same epoch share those, so that this is an upper bound for the others.
+// That one more worker adds in each rank.
+static double worker_bytes(const struct advice *a, double batch)
+{
+	double each = worker_own(a, batch) + a->worker_shared * batch;
+	return isfinite(each) ? ranks_of(&a->now->seen) * each : 0;
+}
+
+// What a run without workers shows: that the first worker adds more than each further one. It keeps
+// the pages of the training process that existed when it was forked, while that writes new ones
+// (parameters, optimizer state); all workers of an epoch share them.
+static void find_worker_copies(struct advice *a, const struct advice_probe *without)
+{
+	double batch = (double)batch_of(without), now = fmax(0, (double)workers_of(a->now));
+	double line = memory_model_bytes(&a->memory, batch).value;
+	double each = worker_bytes(a, batch), least = WORTH_COPIES * line;
+	double copies = line - limited_bytes(a, without) - now * each;
+	a->worker_copies = copies > least ? copies : isfinite(copies) ? 0 : NAN;
+}
+
+// What the first worker adds to the job's memory: its own, and what find_worker_copies() tells
+// apart, which makes this an upper bound for the others.
 static void find_worker_bytes(struct work *w)
 {
 	struct advice *a = w->a;
@@ -1382,13 +1418,13 @@ static void find_worker_bytes(struct work *w)
 		}
 	}
 	a->worker_bytes = worker_own(a, (double)batch_of(a->now));
-}
-
-// That one more worker adds in each rank.
-static double worker_bytes(const struct advice *a, double batch)
-{
-	double each = worker_own(a, batch) + a->worker_shared * batch;
-	return isfinite(each) ? ranks_of(&a->now->seen) * each : 0;
+	for (size_t i = 0; i < a->n; i++) {
+		const struct advice_probe *p = &a->probes[i];
+		if (!p->failed && p->step == ADVICE_WORKERS && workers_of(p) == 0 &&
+			a->has_memory && limits_host(a)) {
+			find_worker_copies(a, p);
+		}
+	}
 }
 
 // Workers that fit in host memory beside the training process.
@@ -1409,6 +1445,7 @@ static struct estimate bytes_at(const struct advice *a, double batch, double wor
 	double now = fmax(0, (double)workers_of(a->now));
 	bool host = limits_host(a);
 	double more = host ? (workers - now) * worker_bytes(a, batch) : 0;
+	more -= host && workers < 1 && now > 0 && a->worker_copies > 0 ? a->worker_copies : 0;
 	if (!a->has_memory) {
 		return (struct estimate){NAN, NAN, NAN};
 	}
@@ -1444,7 +1481,9 @@ static size_t list_batches(const struct work *w, int64_t *ret, size_t most)
 	                 : isfinite(a->largest.low) ? a->largest.low
 	                                            : 4 * a->rate.batch_max;
 	int64_t now = batch_of(a->now);
-	largest = a->largest_open ? fmax(largest, CLIMB * a->rate.batch_max) : largest;
+	if (a->largest_open || a->worker_copies > 0) { // fits() decides
+		largest = fmax(largest, CLIMB * a->rate.batch_max);
+	}
 	largest = fmin(largest, most_samples(a));
 	size_t n = 0;
 	ret[n++] = now;
@@ -1464,9 +1503,15 @@ static size_t list_batches(const struct work *w, int64_t *ret, size_t most)
 	return n;
 }
 
-// Whether a configuration surely fits.
+// Whether a configuration surely fits. The largest batch size was found with the present workers:
+// larger ones may fit without any, if these need much for themselves.
 static bool fits(const struct work *w, int64_t batch, int64_t workers)
 {
+	const struct advice *a = w->a;
+	bool beyond = a->verified_batch > 0 && batch > a->verified_batch && !a->largest_open;
+	if (beyond && !(workers == 0 && a->worker_copies > 0)) {
+		return false;
+	}
 	double high = bytes_at(w->a, (double)batch, (double)workers).high;
 	return !isfinite(high) || high <= usable_bytes(w);
 }
@@ -2178,6 +2223,7 @@ int advice_make(const struct advice_config *config, struct advice *ret, struct e
 		.workers = -1,
 		.bytes_predicted = NAN,
 		.worker_bytes = NAN,
+		.worker_copies = NAN,
 		.request = {.cpus_used = NAN,
 			.cpus = NAN,
 			.peak_bytes = NAN,

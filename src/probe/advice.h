@@ -168,6 +168,7 @@ struct advice {
 	} worker_points[ADVICE_PROBES_MAX];
 	size_t n_worker_points;
 	double worker_bytes; // the same at the present batch size; NAN: not seen
+	double worker_copies; // of the training process's pages, once for all; NAN: not seen
 	double worker_shared; // in /dev/shm, for each worker and sample of a batch
 	char *largest_missing;
 	char *verified_missing; // why a run under the limit says nothing, or was not made

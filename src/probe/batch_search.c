@@ -17,14 +17,18 @@ enum { VERIFIES_MAX = 3, VERIFIES_BENT = 6 };
 #define CAREFUL 0.3
 #define NORMAL_95 1.96
 // With an allocator whose memory is regular, the line's answer is too large by a sample or two.
-#define OVERSHOOT 0.985
+#define OVERSHOOT 0.992
 // A batch size that failed before any fitted is followed by one of at most this share of it.
 #define BELOW_REGULAR 0.96
 #define BELOW_IRREGULAR 0.95
 // An answer is narrow enough if the next size to verify is within this factor of one that fits.
-#define NARROW 1.03
+#define NARROW 1.015
+#define NEAR 1.03 // too near to say more, where the line says little
 #define WIDE 1.5 // more runs are worth their time
-#define GROWTH 1.4 // of one that fits, where the line has no answer above it
+// Of one that fits, where the line has no answer above it; and where it had one below it, so that
+// memory grows less than the line says, if it grows at all.
+#define GROWTH 1.4
+#define GROWTH_FREE 2.5
 #define NARROW_IRREGULAR 1.12 // runs of the same size differ by as much
 
 // The batch size below which the largest one lies with this probability, by the line's interval and
@@ -80,8 +84,8 @@ int64_t batch_search_next(const struct batch_search *s)
 	              : s->fails > 0 && (s->pinned || s->bent)
 	                      ? (fits + fails) / 2
 	                      : batch_quantile(&s->line, fits, fails, 0.5);
-	if (s->fails == 0 && next <= NARROW * fits && is_wide(s)) { // the line says little
-		next = GROWTH * fits;
+	if (s->fails == 0 && next <= NEAR * fits && is_wide(s)) { // the line says little
+		next = (fits > NARROW_IRREGULAR * s->line.value ? GROWTH_FREE : GROWTH) * fits;
 	}
 	next = s->regular ? next : fmin(next, 2 * fmax(fits, (double)s->measured));
 	next = floor(s->fails > 0 ? next : fmin(next, s->line.high));

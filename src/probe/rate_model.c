@@ -327,11 +327,12 @@ static void add_knot(struct rate_model *m, double batch, double deviation)
 
 // What computing deviates from the line at the batch sizes that ran: caches, and algorithms that
 // libraries choose by size, make it other than straight.
-static void fit_knots(const struct observation *observations, size_t n, struct rate_model *m)
+static void fit_knots(
+	const struct observation *observations, size_t n, bool beside, struct rate_model *m)
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct observation *o = &observations[i];
-		if (is_usable(o)) {
+		if (is_usable(o) && (!beside || o->workers > 0)) {
 			bool receives = isfinite(receiving(o));
 			double line = m->a + m->b * batch_of(o) + (receives ? m->handover : 0);
 			double seconds = o->compute + (receives ? o->wait : 0);
@@ -366,6 +367,45 @@ double rate_model_deviation(const struct rate_model *m, double batch)
 	return exp(deviation_of(last));
 }
 
+// Computing without workers beside it, from the runs that had none. Computing of the others is the
+// model's already.
+static void fit_alone(const struct observation *observations, size_t n, struct rate_model *m)
+{
+	double sum = 0, runs = 0;
+	for (size_t i = 0; i < n; i++) {
+		const struct observation *o = &observations[i];
+		double line = (m->a + m->b * batch_of(o)) * rate_model_deviation(m, batch_of(o));
+		double factor = log(o->compute / slower_by(m, o->cpus, m->parallel) / line);
+		if (is_usable(o) && o->workers == 0 && isfinite(factor)) {
+			sum += factor * believed(factor, o);
+			runs++;
+		}
+	}
+	m->alone = runs > 0 ? exp(sum / runs) : 1;
+}
+
+// Whether runs with workers, and others without, show what these take from computing. Those with
+// workers must show how computing follows the batch size, or all runs have the same.
+static bool shows_alone(const struct observation *observations, size_t n)
+{
+	double low = INFINITY, high = 0, lowest = INFINITY, highest = 0;
+	bool alone = false;
+	for (size_t i = 0; i < n; i++) {
+		const struct observation *o = &observations[i];
+		if (!is_usable(o)) {
+			continue;
+		}
+		lowest = fmin(lowest, batch_of(o));
+		highest = fmax(highest, batch_of(o));
+		if (o->workers > 0) {
+			low = fmin(low, batch_of(o));
+			high = fmax(high, batch_of(o));
+		}
+		alone = alone || o->workers == 0;
+	}
+	return alone && high > 0 && (high > low || highest == lowest);
+}
+
 // What processes that share all CPUs lose to each other, where runs were bound by them.
 static void fit_cpu_loss(const struct observation *observations, size_t n, struct rate_model *m)
 {
@@ -390,9 +430,13 @@ int rate_model_fit(
 	const struct observation *observations, size_t n, struct rate_model *ret, struct error *e)
 {
 	double batch[OBSERVATIONS_MAX], compute[OBSERVATIONS_MAX], cpu[OBSERVATIONS_MAX];
-	struct rate_model m = {.batch_min = INFINITY, .scale = 1, .ranks = 1, .cpu_loss = 1};
+	struct rate_model m = {
+		.batch_min = INFINITY, .scale = 1, .ranks = 1, .alone = 1, .cpu_loss = 1};
 	size_t used = 0;
 	n = n < OBSERVATIONS_MAX ? n : OBSERVATIONS_MAX;
+	bool alone = shows_alone(observations, n); // the line is that of the runs with workers
+	size_t beside = 0; // of those
+	double beside_batch[OBSERVATIONS_MAX], beside_compute[OBSERVATIONS_MAX];
 	fit_cpus(observations, n, &m);
 	for (size_t i = 0; i < n; i++) {
 		const struct observation *o = &observations[i];
@@ -403,6 +447,10 @@ int rate_model_fit(
 			cpu[used] = own_cpu(o);
 			m.batch_min = fmin(m.batch_min, batch[used]);
 			m.batch_max = fmax(m.batch_max, batch[used]);
+			if (!alone || o->workers > 0) {
+				beside_batch[beside] = batch[used];
+				beside_compute[beside++] = compute[used];
+			}
 			used++;
 		}
 	}
@@ -411,14 +459,17 @@ int rate_model_fit(
 		return error_set(e, ENODATA, "no run shows the time of an iteration: %s",
 			why ? why : "samples are not counted");
 	}
-	fit_line(batch, compute, used, &m.a, &m.b);
+	fit_line(beside_batch, beside_compute, beside, &m.a, &m.b);
 	fit_line(batch, cpu, used, &m.c0, &m.c1);
 	m.one_batch_size = m.batch_min == m.batch_max;
 	fit_samples(observations, n, &m);
 	fit_cpu_loss(observations, n, &m);
 	m.bent = residual_of(&m, observations, n);
 	m.cpu_loss = 1;
-	fit_knots(observations, n, &m);
+	fit_knots(observations, n, alone, &m);
+	if (alone) {
+		fit_alone(observations, n, &m);
+	}
 	fit_cpu_loss(observations, n, &m);
 	m.residual = residual_of(&m, observations, n);
 	*ret = m;
@@ -465,7 +516,7 @@ static void find_bounds(const struct rate_model *m, const struct rate_config *c,
 	double deviation = rate_model_deviation(m, c->batch);
 	double compute = (m->a + m->b * c->batch) * slower_by(m, c->cpus, parallel);
 	compute *= (1 - m->gpu_share) / c->cpu_speed + m->gpu_share / c->gpu_speed;
-	compute += c->workers > 0 ? m->handover / c->cpu_speed : 0;
+	compute = c->workers > 0 ? compute + m->handover / c->cpu_speed : m->alone * compute;
 	bounds[RATE_COMPUTE] = compute * deviation;
 	bounds[RATE_PREPARE] = (send + p * c->batch) / fmax(1, c->workers);
 	bounds[RATE_CPU] = c->cpus > 0 ? m->cpu_loss * m->ranks *

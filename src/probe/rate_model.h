@@ -18,8 +18,10 @@
 // and close to their maximum, plus w W B / E: w seconds in which a worker starts, in an epoch of E
 // samples. Where two of them are near each other it is longer (a norm of order
 // RATE_OVERLAP, after Pollux, Qiao et al., OSDI 2021). With W = 0 the process prepares its batches
-// itself: compute + p B + storage. Parameters come from at least one observation; with a single
-// batch size, a and b cannot be told apart, and a is taken as 0.
+// itself: compute + p B + storage, with compute as runs without workers showed it: no process then
+// takes caches, memory bandwidth and CPU time from the computing threads. Parameters come from at
+// least one observation; with a single batch size, a and b cannot be told apart, and a is taken as
+// 0.
 
 #pragma once
 
@@ -60,6 +62,7 @@ struct rate_model {
 	double asked; // bytes per sample that the job reads
 	double storage_rate; // bytes/s that storage delivered at most; NAN: storage was not the
 	                     // limit
+	double alone; // computing without workers over computing beside them; 1: not seen
 	double cpu_loss; // factor of the bound of all CPUs: what sharing them costs; 1: not seen
 	double ranks; // of the observations: most; batch, workers and rate are those of one
 	double cpus; // of the observations: most; all ranks share them

@@ -279,6 +279,14 @@ static void print_workers(FILE *out, const struct advice *a)
 			text_bytes(shared, sizeof(shared), batches));
 	}
 	fputc('\n', out);
+	if (a->worker_copies > 0) {
+		fprintf(out,
+			INDENT
+			"all workers together keep another %s: pages of the training "
+			"process from before it\n" INDENT
+			"wrote to them (parameters, optimizer state); without workers, none\n",
+			text_bytes(own, sizeof(own), a->worker_copies));
+	}
 }
 
 enum { CPUS_CPUS, CPUS_RATE, CPUS_LOW, CPUS_HIGH, CPUS_BATCH, CPUS_WORKERS, CPUS_BOUND, N_CPUS };
@@ -837,6 +845,7 @@ static json_t *memory_json(const struct advice *a)
 	json_object_set_new(json, "measured", number(a->keep ? a->now_bytes : advised_bytes(a)));
 	json_object_set_new(json, "leak_per_iteration", number(a->now->seen.leak_per_iteration));
 	json_object_set_new(json, "worker", number(a->worker_bytes));
+	json_object_set_new(json, "worker_copies", number(a->worker_copies));
 	json_object_set_new(json, "line", model_json(a));
 	return json;
 }
@@ -887,6 +896,7 @@ static json_t *parameters_json(const struct advice *a)
 	json_object_set_new(json, "send_per_batch_s", number(m->send));
 	json_object_set_new(json, "main_cpu_per_iteration_s", number(m->c0));
 	json_object_set_new(json, "main_cpu_per_sample_s", number(m->c1));
+	json_object_set_new(json, "alone", number(m->alone));
 	json_object_set_new(json, "cpu_loss", number(m->cpu_loss));
 	json_object_set_new(json, "stored_bytes_per_sample", number(m->stored));
 	return json;
