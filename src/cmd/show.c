@@ -7,15 +7,19 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "cmd/command.h"
 #include "cmd/reading.h"
 #include "study/run_name.h"
 #include "run/analysis.h"
+#include "show/joint_show.h"
 #include "show/json.h"
 #include "show/run_json.h"
 #include "show/run_text.h"
+#include "study/catalogue.h"
+#include "study/joint.h"
 #include "study/kept_advice.h"
 #include "verdict/verdict.h"
 
@@ -69,15 +73,52 @@ static int show_advice(const char *directory, bool json)
 	return status;
 }
 
+// --- a job of several runs
+
+// The directory of runs that a name refers to; owned by the caller. NULL: it is something else.
+static char *find_directory(const char *name)
+{
+	_cleanup_free_ char *path = NULL;
+	struct stat status;
+	bool is = name && run_name_find(name, RUN_NAME_ANY, &path, NULL) == 0 &&
+	          stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+	return is ? take_pointer(path) : NULL;
+}
+
+// Returns an exit status.
+static int show_job(char *directory, const char *job, bool all, bool json)
+{
+	struct catalogue catalogue;
+	struct joint joint;
+	struct error e = {0};
+	const struct catalogue_options options = {0};
+	if (reading_catalogue((char *const[]){directory}, 1, &options, &catalogue) != STATUS_OK) {
+		return STATUS_FAILURE;
+	}
+	int status;
+	if (joint_read(&catalogue, job, &joint, &e) < 0) {
+		status = command_fail("%s: %s", directory, e.text);
+	} else {
+		int r = json ? joint_show_json(&joint, stdout)
+		             : joint_show_text(&joint, all, stdout);
+		joint_done(&joint);
+		status = r < 0 ? command_fail("cannot show: %s", strerrordesc_np(-r))
+		               : command_flush();
+	}
+	catalogue_done(&catalogue);
+	return status;
+}
+
 // --- runs
 
 struct show_options {
 	const char *run; // NULL: the newest
+	const char *job; // of the runs of a directory; NULL: that of the newest run
 	struct show_text_options text;
 	bool json;
 };
 
-enum { OPTION_JSON = 256 };
+enum { OPTION_JSON = 256, OPTION_JOB };
 
 static const struct argp_option options[] = {
 	{"all", 'a', NULL, 0, "show every process and every event", 0},
@@ -85,6 +126,7 @@ static const struct argp_option options[] = {
 		"show the phases of each epoch, every loader worker, and the slowest iterations "
 		"with what was different in them",
 		0},
+	{"job", OPTION_JOB, "NAME", 0, "of the runs in a directory, join those of this job", 0},
 	{"json", OPTION_JSON, NULL, 0, "print one JSON document", 0},
 	{0},
 };
@@ -98,6 +140,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case 'i':
 		show->text.iterations = true;
+		return 0;
+	case OPTION_JOB:
+		show->job = argument;
 		return 0;
 	case OPTION_JSON:
 		show->json = true;
@@ -115,16 +160,22 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 
 int command_show(int argc, char **argv)
 {
-	static const struct argp argp = {options, parse, "[RUN]",
+	static const struct argp argp = {options, parse, "[RUN|DIR]",
 		"Show the verdict, evidence, iterations and phases, epochs, processes, devices, "
 		"recording cost and missing data of a run; or the answer in a folder of strain "
-		"advise. Default RUN: the newest in $STRAIN_DIR, or in the current directory.",
+		"advise; or the ranks of a job whose runs are in a directory. Default RUN: the "
+		"newest in $STRAIN_DIR, or in the current directory.",
 		NULL, NULL, NULL};
 	struct show_options show = {0};
 	reading_options(&argp, argc, argv, &show);
 	_cleanup_free_ char *advice = find_advice(show.run);
 	if (advice) {
 		return show_advice(advice, show.json);
+	}
+	_cleanup_free_ char *directory = find_directory(show.run);
+	if (directory || show.job) {
+		char here[] = ".";
+		return show_job(directory ? directory : here, show.job, show.text.all, show.json);
 	}
 	_cleanup_reader_ struct reader *reader = reading_open(show.run);
 	struct analysis analysis;

@@ -197,14 +197,23 @@ static void number_ranks(struct phases *p)
 	}
 }
 
-static bool are_in_step(const struct phases *p)
+static double mean_length(const struct phase_rank *rank)
 {
-	double shortest = INFINITY, longest = 0;
-	for (size_t i = 0; i < p->n_ranks; i++) {
-		shortest = fmin(shortest, p->ranks[i].p50_s);
-		longest = fmax(longest, p->ranks[i].p50_s);
+	return rank->iteration_s / (double)rank->iterations;
+}
+
+// Ranks that wait for each other have iterations of the same length: their medians, or, where
+// load on the machine scatters these, their means.
+static bool are_in_step(const struct phase_rank *ranks, size_t n)
+{
+	double shortest = INFINITY, longest = 0, least = INFINITY, most = 0;
+	for (size_t i = 0; i < n; i++) {
+		shortest = fmin(shortest, ranks[i].p50_s);
+		longest = fmax(longest, ranks[i].p50_s);
+		least = fmin(least, mean_length(&ranks[i]));
+		most = fmax(most, mean_length(&ranks[i]));
 	}
-	return p->n_ranks > 1 && longest - shortest <= IN_STEP * longest;
+	return n > 1 && (longest - shortest <= IN_STEP * longest || most - least <= IN_STEP * most);
 }
 
 static double step_seconds(const struct phase_rank *rank)
@@ -216,55 +225,57 @@ static double step_seconds(const struct phase_rank *rank)
 // the same computation, so a rank whose backward is longer, relative to its forward, waited in it
 // for slower ranks. With buffers in the model (batch norm), forward begins with an exchange of
 // those. Then backward is shorter relative to forward than it can be, and only the sum of both
-// shows the wait.
-static void infer_waits(struct phases *p)
+// shows the wait; so it is where a rank does other work in its forward, and there the others'
+// backward is longer than its own.
+static bool infer_waits(struct phase_rank *ranks, size_t n)
 {
-	double ratio = INFINITY, least_s = INFINITY;
+	double ratio = INFINITY, least_s = INFINITY, least_backward_s = INFINITY;
 	bool known = true; // false if a rank marked no forward
-	for (size_t i = 0; i < p->n_ranks; i++) {
-		double own = p->ranks[i].backward_s / p->ranks[i].forward_s;
+	for (size_t i = 0; i < n; i++) {
+		double own = ranks[i].backward_s / ranks[i].forward_s;
 		known = known && own > 0 && isfinite(own);
 		ratio = fmin(ratio, own);
-		least_s = fmin(least_s, step_seconds(&p->ranks[i]));
+		least_s = fmin(least_s, step_seconds(&ranks[i]));
+		least_backward_s = fmin(least_backward_s, ranks[i].backward_s);
 	}
 	bool in_forward = ratio < LEAST_BACKWARD;
-	if (!known || !are_in_step(p)) {
-		return;
+	if (!known || !are_in_step(ranks, n)) {
+		return false;
 	}
-	p->waits_inferred = true;
-	for (size_t i = 0; i < p->n_ranks; i++) {
-		struct phase_rank *rank = &p->ranks[i];
-		double waits_s = in_forward ? step_seconds(rank) - least_s
+	for (size_t i = 0; i < n; i++) {
+		struct phase_rank *rank = &ranks[i];
+		double waits_s = in_forward ? fmax(step_seconds(rank) - least_s,
+						      rank->backward_s - least_backward_s)
 		                            : rank->backward_s - ratio * rank->forward_s;
 		rank->waits = waits_s / rank->steady_s;
 		rank->waits = rank->waits >= GRAIN ? rank->waits : 0;
 	}
+	return true;
 }
 
-static void fill_waits(struct phases *p)
+// Returns whether they are inferred.
+static bool fill_waits(struct phase_rank *ranks, size_t n)
 {
 	bool any = false;
-	for (size_t i = 0; i < p->n_ranks; i++) {
-		any = any || p->ranks[i].phase_s[PHASE_COMMUNICATION] > 0;
+	for (size_t i = 0; i < n; i++) {
+		any = any || ranks[i].phase_s[PHASE_COMMUNICATION] > 0;
 	}
-	for (size_t i = 0; i < p->n_ranks && any; i++) {
-		struct phase_rank *rank = &p->ranks[i];
+	for (size_t i = 0; i < n && any; i++) {
+		struct phase_rank *rank = &ranks[i];
 		rank->waits = rank->iteration_s > 0
 		                      ? rank->phase_s[PHASE_COMMUNICATION] / rank->iteration_s
 		                      : NAN;
 	}
-	if (!any) {
-		infer_waits(p);
-	}
+	return !any && infer_waits(ranks, n);
 }
 
 // The rank that waits least; if waits are not known, the one with the longest iterations.
-static void find_slowest(struct phases *p)
+static void find_slowest(struct phase_rank *ranks, size_t n)
 {
 	struct phase_rank *slowest = NULL;
 	double least = INFINITY, most = -INFINITY;
-	for (size_t i = 0; i < p->n_ranks; i++) {
-		struct phase_rank *rank = &p->ranks[i];
+	for (size_t i = 0; i < n; i++) {
+		struct phase_rank *rank = &ranks[i];
 		double ahead = isfinite(rank->waits) ? rank->waits : -log(rank->p50_s);
 		slowest = ahead < least ? rank : slowest;
 		least = fmin(least, ahead);
@@ -273,6 +284,17 @@ static void find_slowest(struct phases *p)
 	if (slowest && most - least >= IMBALANCE) {
 		slowest->slowest = true;
 	}
+}
+
+bool phases_judge_ranks(struct phase_rank *ranks, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		ranks[i].waits = NAN;
+		ranks[i].slowest = false;
+	}
+	bool inferred = fill_waits(ranks, n);
+	find_slowest(ranks, n);
+	return inferred;
 }
 
 static int worker_compare(const void *left, const void *right)
@@ -301,8 +323,7 @@ static int phase_threads_finish(const struct phase_threads *threads, struct phas
 	}
 	qsort(ret->workers, ret->n_workers, sizeof(*ret->workers), worker_compare);
 	number_ranks(ret);
-	fill_waits(ret);
-	find_slowest(ret);
+	ret->waits_inferred = phases_judge_ranks(ret->ranks, ret->n_ranks);
 	return 0;
 }
 

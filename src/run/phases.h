@@ -208,6 +208,10 @@ struct phases_input {
 // Works on live and cut-off runs. Returns 0 or -ENOMEM; -EBADMSG if the file is damaged: *ret has
 // everything before the damage.
 int phases_load(const struct phases_input *in, struct phases *ret, struct error *e);
+// Finds what each rank waits for the others, from its marks of communication or inferred from its
+// backward and forward, and which one the others wait for. The ranks belong to one job, and may
+// come from several runs of it. Returns whether the waits are inferred.
+bool phases_judge_ranks(struct phase_rank *ranks, size_t n);
 void phases_done(struct phases *p);
 
 struct text;

@@ -47,7 +47,7 @@ struct differences {
 
 bool comparison_label_is_automatic(const char *label)
 {
-	static const char *const prefixes[] = {"SLURM_", "OMPI_", "PMI_"};
+	static const char *const prefixes[] = {"SLURM_", "OMPI_", "PMI_", "PMIX_", "TORCHELASTIC_", "MASTER_"};
 	static const char *const names[] = {"sweep", "trial", "repeat", "LOCAL_RANK", "GROUP_RANK",
 		"NODE_RANK", "PBS_JOBID", "LSB_JOBID"};
 	for (size_t i = 0; i < ARRAY_LENGTH(prefixes); i++) {

@@ -44,11 +44,16 @@ static const char *const environment_labels[] = {
 	"LOCAL_WORLD_SIZE",
 	"GROUP_RANK",
 	"NODE_RANK",
+	"TORCHELASTIC_RUN_ID",
+	"MASTER_ADDR",
+	"MASTER_PORT",
 	"OMPI_COMM_WORLD_RANK",
 	"OMPI_COMM_WORLD_LOCAL_RANK",
 	"OMPI_COMM_WORLD_SIZE",
 	"PMI_RANK",
 	"PMI_SIZE",
+	"PMIX_NAMESPACE",
+	"PMIX_RANK",
 	"SLURM_JOB_ID",
 	"SLURM_JOB_NAME",
 	"SLURM_STEP_ID",
@@ -138,6 +143,20 @@ static int read_label(struct parsing *p, const char *text)
 			given->name, given->value, equals + 1);
 	}
 	return given ? 0 : add_label(p, text, length, equals + 1);
+}
+
+// The label by which the runs of one job find each other (study/joint.h).
+static int read_job(struct parsing *p, const char *text)
+{
+	_cleanup_text_ struct text label = {0};
+	text_format(&label, "job=%s", text);
+	if (label.failed) {
+		return error_errno(&p->error, ENOMEM, "--job");
+	}
+	if (*text == '\0') {
+		return error_set(&p->error, EINVAL, "--job: expected a name, found nothing");
+	}
+	return read_label(p, label.data);
 }
 
 static int read_interval(struct parsing *p, const char *text)
@@ -261,6 +280,8 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 		return -read_overhead(p, argument);
 	case OPTION_LABEL:
 		return -read_label(p, argument);
+	case OPTION_JOB:
+		return -read_job(p, argument);
 	case OPTION_EPOCH_PATTERN:
 		return -read_pattern(p, argument);
 	case OPTION_MAX_SIZE:

@@ -23,6 +23,10 @@ const struct argp_option run_option_table[] = {
 		"attach a label, to select and compare runs by; may be repeated; ranks and the "
 		"Slurm job are added automatically",
 		0},
+	{"job", OPTION_JOB, "NAME", 0,
+		"the job that this run is a part of, if each of its ranks has a run of its own and "
+		"the launcher gives the job no name (label job=NAME)",
+		0},
 	{"epoch-pattern", OPTION_EPOCH_PATTERN, "REGEX", 0,
 		"mark an epoch at each line of the job's output that matches; the group "
 		"(?<epoch>...) is its number, other named groups, like (?<loss>...), become "

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The ranks of a job from several runs.
+
+#include "show/joint_show.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "base/words.h"
+#include "show/json.h"
+#include "show/table.h"
+#include "study/joint.h"
+
+static void table_cleanup(struct table **t)
+{
+	table_free(*t);
+}
+#define _cleanup_table_ __attribute__((cleanup(table_cleanup)))
+
+enum { RANKS_SHOWN = 16, FAILURES_SHOWN = 3 };
+
+enum {
+	RANK_NUMBER,
+	RANK_HOST,
+	RANK_RUN,
+	RANK_ITERATIONS,
+	RANK_RATE,
+	RANK_MEDIAN,
+	RANK_OWN,
+	RANK_WAITS,
+	RANK_LATEST,
+	RANK_CPUS,
+	RANK_CPU_WAIT,
+	RANK_MEMORY,
+	RANK_CLOCK,
+	RANK_VERDICT,
+	RANK_OUTCOME,
+	RANK_NOTE,
+	N_RANK_COLUMNS,
+};
+
+static const struct column columns[N_RANK_COLUMNS] = {
+	[RANK_NUMBER] = {"rank", "RANK", COLUMN_WHOLE, 0},
+	[RANK_HOST] = {"host", "HOST", COLUMN_TEXT, 6},
+	[RANK_RUN] = {"run", "RUN", COLUMN_TEXT, 7},
+	[RANK_ITERATIONS] = {"iterations", "ITERATIONS", COLUMN_WHOLE, 3},
+	[RANK_RATE] = {"samples_per_s", "SAMPLES/S", COLUMN_NUMBER, 2},
+	[RANK_MEDIAN] = {"median_s", "MEDIAN", COLUMN_SECONDS, 4},
+	[RANK_OWN] = {"own_s", "OWN WORK", COLUMN_SECONDS, 0},
+	[RANK_WAITS] = {"waits", "WAITS", COLUMN_RATIO, 0},
+	[RANK_LATEST] = {"latest", "LATEST", COLUMN_RATIO, 0},
+	[RANK_CPUS] = {"cpus_used", "CPUS USED", COLUMN_NUMBER, 2},
+	[RANK_CPU_WAIT] = {"cpu_wait", "WAIT FOR CPU", COLUMN_RATIO, 5},
+	[RANK_MEMORY] = {"memory_bytes", "MEMORY", COLUMN_BYTES, 4},
+	[RANK_CLOCK] = {"clock_s", NULL, COLUMN_SECONDS, 0},
+	[RANK_VERDICT] = {"verdict", "VERDICT", COLUMN_LABEL, 1},
+	[RANK_OUTCOME] = {"outcome", NULL, COLUMN_LABEL, 0},
+	[RANK_NOTE] = {NULL, "", COLUMN_LABEL, 0},
+};
+
+// Length of an iteration without its waits for other ranks.
+static double own_seconds(const struct phase_rank *rank)
+{
+	double mean = rank->iterations > 0 ? rank->iteration_s / (double)rank->iterations : NAN;
+	return mean * (1 - rank->waits);
+}
+
+static bool has_failed(const struct joint_rank *r)
+{
+	return r->run->state == RUN_FINISHED && !outcome_is_success(r->run->outcome);
+}
+
+// "the slowest"; how its run ended, if not well.
+static const char *note_of(const struct joint_rank *r)
+{
+	return has_failed(r)     ? outcome_word(r->run->outcome)
+	       : r->rank.slowest ? "the slowest"
+	                         : NULL;
+}
+
+// Those that failed, then those that the others wait for, then by rank.
+static int compare_worst(const void *left, const void *right)
+{
+	const struct joint_rank *a = *(struct joint_rank *const *)left;
+	const struct joint_rank *b = *(struct joint_rank *const *)right;
+	return has_failed(a) != has_failed(b)  ? has_failed(b) - has_failed(a)
+	       : a->rank.waits < b->rank.waits ? -1
+	       : a->rank.waits > b->rank.waits ? 1
+	                                       : (a->number > b->number) - (a->number < b->number);
+}
+
+static int compare_numbers(const void *left, const void *right)
+{
+	const struct joint_rank *a = *(struct joint_rank *const *)left;
+	const struct joint_rank *b = *(struct joint_rank *const *)right;
+	return (a->number > b->number) - (a->number < b->number);
+}
+
+// The table of at most `most` ranks.
+static int make_table(const struct joint *j, size_t most, struct table **ret)
+{
+	_cleanup_free_ const struct joint_rank **order = calloc(j->n + 1, sizeof(*order));
+	size_t n = j->n < most ? j->n : most;
+	if (!order) {
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < j->n; i++) {
+		order[i] = &j->ranks[i];
+	}
+	if (n < j->n) {
+		qsort(order, j->n, sizeof(*order), compare_worst);
+		qsort(order, n, sizeof(*order), compare_numbers);
+	}
+	int r = table_new(columns, N_RANK_COLUMNS, ret);
+	for (size_t i = 0; i < n && r == 0; i++) {
+		const struct joint_rank *rank = order[i];
+		struct table *t = *ret;
+		r = table_row(t);
+		table_number(t, RANK_NUMBER, rank->number);
+		table_text(t, RANK_HOST, rank->host);
+		table_text(t, RANK_RUN, rank->run->name);
+		table_number(t, RANK_ITERATIONS, (double)rank->rank.iterations);
+		table_number(t, RANK_RATE, rank->rank.samples_per_s);
+		table_number(t, RANK_MEDIAN, rank->rank.p50_s);
+		table_number(t, RANK_OWN, own_seconds(&rank->rank));
+		table_number(t, RANK_WAITS, rank->rank.waits);
+		table_number(t, RANK_LATEST, rank->latest);
+		table_number(t, RANK_CPUS, rank->cpus_used);
+		table_number(t, RANK_CPU_WAIT, rank->cpu_wait_share);
+		table_number(t, RANK_MEMORY, rank->memory_bytes);
+		table_number(t, RANK_CLOCK, rank->clock_s);
+		table_text(t, RANK_VERDICT, rank->run->verdict);
+		table_text(t, RANK_OUTCOME, outcome_word(rank->run->outcome));
+		table_text(t, RANK_NOTE, note_of(rank));
+	}
+	return r;
+}
+
+// Of a rank's time that the others wait: the mean of theirs.
+static double mean_waits(const struct joint *j)
+{
+	double sum = 0, n = 0;
+	for (size_t i = 0; i < j->n; i++) {
+		if (i != j->slowest && isfinite(j->ranks[i].rank.waits)) {
+			sum += j->ranks[i].rank.waits;
+			n++;
+		}
+	}
+	return n > 0 ? sum / n : NAN;
+}
+
+// How many other ranks have the same verdict as the slowest.
+static size_t same_verdict(const struct joint *j)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < j->n; i++) {
+		n += i != j->slowest &&
+		     strcmp(j->ranks[i].run->verdict, j->ranks[j->slowest].run->verdict) == 0;
+	}
+	return n;
+}
+
+static void append_slowest(struct text *t, const struct joint *j)
+{
+	const struct joint_rank *r = &j->ranks[j->slowest];
+	double waits = mean_waits(j);
+	char seconds[32];
+	text_format(t, "rank %d on ", r->number);
+	text_append_printable(t, r->host, strlen(r->host));
+	if (isfinite(waits)) {
+		text_append_string(t, ": the others wait for it during ");
+		words_append_percent(t, waits);
+		text_format(t, " of their iterations%s", j->waits_inferred ? " (estimated)" : "");
+	} else {
+		text_append_string(t, ": it has the longest iterations");
+	}
+	if (isfinite(r->latest)) {
+		text_format(t, "; it is the latest in ");
+		words_append_percent(t, r->latest);
+		text_format(t, " of %zu", j->n_common);
+	}
+	if (j->phase >= 0) {
+		text_format(t, "\nits %s takes %s longer in each iteration than the others'",
+			phase_id_name((enum phase_id)j->phase),
+			text_seconds(seconds, sizeof(seconds), j->longer_s));
+	}
+	text_append_string(t, "\n");
+	if (same_verdict(j) == 0 && *r->run->headline) {
+		text_append_string(t, "its run: ");
+		text_append_printable(t, r->run->headline, strlen(r->run->headline));
+		text_append_string(t, "\n");
+	} else if (*r->run->headline) {
+		text_format(t,
+			"%zu others have the same verdict: it does not explain the difference\n",
+			same_verdict(j));
+	}
+}
+
+static void append_failures(struct text *t, const struct joint *j)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < j->n; i++) {
+		const struct joint_rank *r = &j->ranks[i];
+		if (has_failed(r) && n++ < FAILURES_SHOWN) {
+			text_format(t, "rank %d on ", r->number);
+			text_append_printable(t, r->host, strlen(r->host));
+			text_format(t, " failed (%s)%s", outcome_word(r->run->outcome),
+				*r->run->outcome_text ? ": " : "");
+			text_append_printable(
+				t, r->run->outcome_text, strlen(r->run->outcome_text));
+			text_append_string(t, "\n");
+		}
+	}
+	if (n > FAILURES_SHOWN) {
+		text_format(t, "%zu more failed\n", n - FAILURES_SHOWN);
+	}
+}
+
+static void append_clocks(struct text *t, const struct joint *j)
+{
+	for (size_t i = 0; i < j->n; i++) {
+		const struct joint_rank *r = &j->ranks[i];
+		bool told = !isfinite(r->clock_s) || r->clock_s == 0;
+		for (size_t k = 0; k < i && !told; k++) {
+			told = strcmp(j->ranks[k].host, r->host) == 0;
+		}
+		if (!told) {
+			char seconds[32];
+			text_append_string(t, "the clock of ");
+			text_append_printable(t, r->host, strlen(r->host));
+			text_format(t, " is %s %s that of ",
+				text_seconds(seconds, sizeof(seconds), fabs(r->clock_s)),
+				r->clock_s > 0 ? "ahead of" : "behind");
+			text_append_printable(t, j->ranks[0].host, strlen(j->ranks[0].host));
+			text_append_string(t, ", by the ends of their iterations\n");
+		}
+	}
+}
+
+static void append_heading(struct text *t, const struct joint *j)
+{
+	text_append_string(t, "job ");
+	text_append_printable(t, j->name, strlen(j->name));
+	text_format(t, " (%s): %zu rank%s on %zu host%s, from %zu runs", j->named_by, j->n,
+		j->n == 1 ? "" : "s", j->n_hosts, j->n_hosts == 1 ? "" : "s", j->n_runs);
+	if (isfinite(j->samples_per_s)) {
+		text_append_string(t, "; ");
+		words_append_number(t, j->samples_per_s);
+		text_append_string(t, " samples/s");
+	}
+	text_append_string(t, "\n");
+}
+
+int joint_show_text(const struct joint *j, bool all, FILE *stream)
+{
+	_cleanup_table_ struct table *table = NULL;
+	_cleanup_text_ struct text t = {0};
+	append_heading(&t, j);
+	append_failures(&t, j);
+	if (j->slowest < j->n) {
+		append_slowest(&t, j);
+	} else if (isfinite(j->samples_per_s)) {
+		text_append_string(&t, "no rank is slower than the others\n");
+	}
+	append_clocks(&t, j);
+	text_append_string(&t, "\n");
+	if (t.failed) {
+		return -ENOMEM;
+	}
+	fputs(t.data, stream);
+	size_t most = all ? j->n : RANKS_SHOWN;
+	int r = make_table(j, most, &table);
+	const struct table_style style = table_style_for(stream);
+	r = r < 0 ? r : table_print(table, stream, &style);
+	if (r == 0 && j->n > most) {
+		fprintf(stream, "and %zu more with longer waits (--all)\n", j->n - most);
+	}
+	if (r == 0 && j->n_others > 0) {
+		fprintf(stream, "\n%zu more job%s of several runs here: --job NAME selects one\n",
+			j->n_others, j->n_others == 1 ? "" : "s");
+	}
+	return r;
+}
+
+static json_t *slowest_json(const struct joint *j)
+{
+	if (j->slowest >= j->n) {
+		return json_null();
+	}
+	const struct joint_rank *r = &j->ranks[j->slowest];
+	const char *phase = j->phase >= 0 ? phase_id_name((enum phase_id)j->phase) : NULL;
+	return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "rank", r->number, "others_wait",
+		json_from_number(mean_waits(j)), "latest", json_from_number(r->latest), "phase",
+		json_from_text(phase), "longer_s",
+		json_from_number(j->phase >= 0 ? j->longer_s : NAN), "headline",
+		json_from_text(same_verdict(j) == 0 ? r->run->headline : NULL));
+}
+
+int joint_show_json(const struct joint *j, FILE *stream)
+{
+	_cleanup_table_ struct table *table = NULL;
+	int r = make_table(j, j->n, &table);
+	if (r < 0) {
+		return r;
+	}
+	json_t *json = json_pack("{s:o, s:s, s:i, s:i, s:o, s:b, s:i, s:i, s:o, s:o}", "job",
+		json_from_text(j->name), "named_by", j->named_by, "runs", (int)j->n_runs, "hosts",
+		(int)j->n_hosts, "samples_per_s", json_from_number(j->samples_per_s),
+		"waits_inferred", j->waits_inferred, "common_iterations", (int)j->n_common,
+		"other_jobs", (int)j->n_others, "slowest", slowest_json(j), "ranks",
+		table_to_json(table));
+	return json ? json_write(json, stream) : -ENOMEM;
+}

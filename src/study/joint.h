@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// One job from several runs: `torchrun`, `mpirun` and `srun` start a process per rank, and each may
+// have been recorded by a `strain run` of its own. The runs find each other by what the launcher
+// gave to all of them (JOINT_NAMES), or by `strain run --job NAME`. Iterations are joined by their
+// number. Ranks that exchange gradients end an iteration together, which shows how much the clocks
+// of their machines differ.
+
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "run/phases.h"
+#include "study/catalogue.h"
+
+enum { JOINT_RANKS_MAX = 4096, JOINT_ITERATIONS_MAX = 4096 };
+
+// What a rank does in an iteration of its own. Seconds; NAN: not marked.
+struct joint_step {
+	int64_t place; // among all iterations of the rank
+	int64_t end_utc_ns; // by the clock of its machine
+	double length;
+	double forward, backward;
+	double communication;
+};
+
+struct joint_rank {
+	const struct digest *run; // of the catalogue
+	const char *host; // borrowed; "" if unknown
+	int number; // its rank, as the launcher says; else by the start of its run
+	struct phase_rank rank; // as recorded; `waits` and `slowest` among all ranks of the job
+	double cpus_used; // mean, of its run; NAN: not known
+	double cpu_wait_share; // of the run's time that its processes waited for a CPU; NAN
+	double memory_bytes; // largest, of its run; NAN: not known
+	struct joint_step *steps; // [n_steps] owned; none if its run has several ranks
+	size_t n_steps;
+	double latest; // share of the common iterations in which the others waited for it; NAN
+	// How far its machine's clock is ahead of that of the first rank's; NAN: not known.
+	double clock_s;
+};
+
+struct joint {
+	char *name; // owned; of the job
+	const char *named_by; // the label that names it, "SLURM_JOB_ID"; static
+	struct joint_rank *ranks; // [n] owned; by number
+	size_t n;
+	size_t n_runs, n_hosts;
+	size_t n_common; // iterations that all ranks recorded
+	size_t n_others; // other jobs of several runs in the catalogue
+	bool waits_inferred; // not marked, but from backward and forward
+	double samples_per_s; // of all ranks; NAN: not known
+	// Index of the rank that the others wait for; n: none.
+	size_t slowest;
+	// The phase in which it exceeds the others' median by most, and seconds per iteration.
+	int phase; // enum phase_id; -1: none
+	double longer_s;
+};
+
+// Joins the runs of a job. name: of the job; NULL: the one with the newest run. The catalogue must
+// outlive the result. Of several runs of one rank the newest counts. Errors: -ENOENT if the
+// catalogue has no job of several runs, or not that one; as reader_open.
+int joint_read(const struct catalogue *c, const char *name, struct joint *ret, struct error *e);
+void joint_done(struct joint *j);
+
+// The word that names a run's job, owned by the caller, and the label it comes from. NULL: it is
+// not known to be a part of any; or out of memory.
+char *joint_name_of(const struct digest *run, const char **ret_label);

@@ -1,0 +1,149 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# strain show DIR: one job from the runs of its ranks.
+
+load messages
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+	mkdir runs
+	export OMP_NUM_THREADS=1
+}
+
+has_torch() {
+	/usr/bin/python3 -c 'import torch.distributed as d; assert d.is_gloo_available()' 2>/dev/null ||
+		skip "no PyTorch with gloo"
+}
+
+# A port that nobody listens on.
+free_port() {
+	python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+# Records each rank of a job by a strain run of its own.
+ranks() { # NUMBER ARGUMENT...
+	local n=$1 port rank pids=()
+	shift
+	port=$(free_port)
+	for ((rank = 0; rank < n; rank++)); do
+		RANK=$rank WORLD_SIZE=$n MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$STRAIN" run -o "runs/rank$rank.strain" -- \
+			/usr/bin/python3 "$SOURCE_ROOT/tests/cli/ranks_job.py" "$@" 2>"said$rank" &
+		pids+=($!)
+	done
+	for rank in "${pids[@]}"; do
+		wait "$rank" || { cat said*; return 1; }
+	done
+}
+
+# An expression over the document j.
+field() { # EXPRESSION FILE
+	python3 -c 'import json, sys
+j = json.load(open(sys.argv[2]))
+print(eval(sys.argv[1], {"j": j, "slowest": j["slowest"], "ranks": j["ranks"]}))' "$1" "$2"
+}
+
+# Changes a run file as a text editor would change a text.
+edit() { # FILE SQL
+	python3 -c 'import sqlite3, sys
+c = sqlite3.connect(sys.argv[1])
+c.executescript(sys.argv[2])
+c.commit()' "$1" "$2"
+}
+
+@test "a rank that is slow in its forward, and one in its data: named, with the phase" {
+	has_torch
+	local by rank
+	for by in forward data; do
+		[ "$by" = forward ] && rank=1 || rank=2
+		rm -f runs/*
+		ranks 3 --slow "$rank" --by "$by" --seconds 0.08
+		"$STRAIN" show runs
+		"$STRAIN" show --json runs >"$by.json"
+		[ "$(field 'slowest["rank"], slowest["phase"]' "$by.json")" = "($rank, '$by')" ]
+		[ "$(field '0.04 < slowest["longer_s"] and slowest["others_wait"] > 0.2 and slowest["latest"] > 0.7' "$by.json")" = True ]
+		[ "$(field 'j["runs"], j["hosts"], [r["rank"] for r in ranks], j["named_by"]' "$by.json")" = \
+			"(3, 1, [0, 1, 2], 'MASTER_ADDR')" ]
+		# the ranks' own work: of the slowest about all of its iteration
+		[ "$(field "all(r['own_s'] < 0.8 * ranks[$rank]['own_s'] for r in ranks if r['rank'] != $rank)" "$by.json")" = True ]
+	done
+	run -0 "$STRAIN" show runs
+	[[ "$output" == *"rank 2 on "*": the others wait for it during "*"its data takes "* ]]
+}
+
+@test "one machine's clock is an hour ahead: told by the iterations that end together" {
+	has_torch
+	ranks 2
+	edit runs/rank1.strain "UPDATE run SET value = CAST(value AS INTEGER) + 3600000000000 WHERE key = 'start_utc_ns';
+		UPDATE run SET value = 'node2' WHERE key = 'hostname'"
+	run -0 "$STRAIN" show runs
+	echo "$output"
+	[[ "$output" == *"the clock of node2 is 1 h"*" ahead of that of "* ]]
+	"$STRAIN" show --json runs >j.json
+	[ "$(field '3590 < ranks[1]["clock_s"] < 3610, ranks[0]["clock_s"], j["hosts"]' j.json)" = "(True, 0, 2)" ]
+}
+
+@test "jobs in one directory: the newest, and one by name; a job that was started again" {
+	local job
+	for job in first second; do
+		"$STRAIN" run --job "$job" --label RANK=0 -o "runs/$job-a.strain" -- true
+		"$STRAIN" run --job "$job" --label RANK=1 -o "runs/$job-b.strain" -- true
+	done
+	run -0 "$STRAIN" show runs
+	[[ "${lines[0]}" == "job second (job): 2 ranks on 1 host, from 2 runs" ]]
+	[[ "$output" == *"1 more job of several runs here: --job NAME selects one"* ]]
+	run -0 "$STRAIN" show --job first runs
+	[[ "${lines[0]}" == "job first (job): 2 ranks on 1 host, from 2 runs" ]]
+	cd runs
+	run -0 "$STRAIN" show --job first
+	cd ..
+	run -1 "$STRAIN" show --job third runs
+	[ "$output" = "strain: runs: no job 'third' of several runs" ]
+	# a rank that failed, and its second run
+	run -3 "$STRAIN" run --job first --label RANK=1 -o runs/again.strain -- sh -c 'exit 3'
+	run -0 "$STRAIN" show --job first runs
+	[[ "$output" == *"2 ranks"*"rank 1 on "*" failed (crash): "*"again"*crash* ]]
+	[[ "$output" != *first-b* ]]
+}
+
+@test "a directory without such a job, and a name that is empty" {
+	"$STRAIN" run -o runs/one.strain -- true
+	run -1 "$STRAIN" show runs
+	[ "$output" = "strain: runs: no two runs of one job" ]
+	mkdir empty
+	run -1 "$STRAIN" show empty
+	run -125 "$STRAIN" run --job '' -- true
+	[[ "$output" == *"--job: expected a name, found nothing"* ]]
+	# torchrun's name of a job without one
+	TORCHELASTIC_RUN_ID=none "$STRAIN" run -o runs/two.strain -- true
+	TORCHELASTIC_RUN_ID=none "$STRAIN" run -o runs/three.strain -- true
+	run -1 "$STRAIN" show runs
+}
+
+@test "hostile values: ranks that are no numbers, hosts with escapes, two jobs of one number" {
+	"$STRAIN" run --job x --label RANK=99999999999 -o runs/a.strain -- true
+	"$STRAIN" run --job x --label RANK=-1 -o runs/b.strain -- true
+	edit runs/a.strain "UPDATE run SET value = char(27) || '[31mred' WHERE key = 'hostname'"
+	run -0 "$STRAIN" show runs
+	[[ "$output" != *$'\033[31mred'* ]]
+	[[ "$output" == *"2 ranks on 2 hosts"* ]]
+	"$STRAIN" run --label PBS_JOBID=7 -o runs/c.strain -- true
+	"$STRAIN" run --label LSB_JOBID=7 -o runs/d.strain -- true
+	run -1 "$STRAIN" show --job 7 runs
+}
+
+@test "64 ranks on 8 nodes: the slowest are shown, --all shows all" {
+	local rank
+	"$BUILD_ROOT/tests/tools/make_run" one.strain 2
+	for ((rank = 0; rank < 64; rank++)); do
+		cp one.strain "runs/rank$rank.strain"
+		edit "runs/rank$rank.strain" "INSERT OR REPLACE INTO label VALUES ('job', 'big'), ('RANK', '$rank');
+			INSERT OR REPLACE INTO run VALUES ('hostname', 'node$((rank / 8))')"
+	done
+	run -0 "$STRAIN" show runs
+	[[ "${lines[0]}" == "job big (job): 64 ranks on 8 hosts, from 64 runs"* ]]
+	[[ "$output" == *"and 48 more with longer waits (--all)"* ]]
+	run -0 "$STRAIN" show --all runs
+	[[ "$output" == *node7*rank63* ]]
+	[ "$(grep -c node <<<"$output")" -eq 64 ]
+}

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# SPDX-FileCopyrightText: the strain authors
+"""A rank of a DistributedDataParallel job, as torchrun or srun starts it: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT."""
+
+import argparse
+import os
+import time
+
+import torch
+from torch import distributed
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, TensorDataset
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--batches", type=int, default=40)
+parser.add_argument("--slow", type=int, default=-1, help="the rank that computes more")
+parser.add_argument("--by", choices=("forward", "data"), default="forward", help="where it does")
+parser.add_argument("--seconds", type=float, default=0.05, help="how much more, per iteration")
+arguments = parser.parse_args()
+rank = int(os.environ["RANK"])
+os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+torch.set_num_threads(1)
+torch.manual_seed(rank)
+distributed.init_process_group("gloo")
+
+
+def burn():
+    """Computes on a CPU for a while."""
+    until = time.process_time() + arguments.seconds
+    while time.process_time() < until:
+        pass
+
+
+class Slow(torch.nn.Module):
+    """An identity, which takes longer on one rank."""
+
+    def forward(self, x):
+        """x, later."""
+        if rank == arguments.slow and arguments.by == "forward":
+            burn()
+        return x
+
+
+class Data(TensorDataset):
+    """Samples, whose preparation takes longer on one rank."""
+
+    def __getitem__(self, index):
+        if rank == arguments.slow and arguments.by == "data" and index % 16 == 0:
+            burn()
+        return super().__getitem__(index)
+
+
+data = Data(torch.randn(16 * arguments.batches, 64), torch.randint(0, 4, (16 * arguments.batches,)))
+loader = DataLoader(data, 16)
+layers = [torch.nn.Linear(64, 512), torch.nn.ReLU(), torch.nn.Linear(512, 512), torch.nn.ReLU(), torch.nn.Linear(512, 4)]
+model = DistributedDataParallel(torch.nn.Sequential(Slow(), *layers))
+optimizer = torch.optim.SGD(model.parameters(), 0.01)
+for inputs, labels in loader:
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(model(inputs), labels).backward()
+    optimizer.step()
+distributed.barrier()
