@@ -19,6 +19,7 @@
 #include "runfile/index.h"
 #include "runfile/reader.h"
 #include "study/catalogue.h"
+#include "study/joint.h"
 #include "study/layout.h"
 
 enum { MOST_OPENED = 64, MOST_HELP_COLUMNS = 72 };
@@ -166,6 +167,30 @@ static void list_labels(const struct completing *c)
 	offer_labels_of(c, false);
 }
 
+// The names of jobs of several runs.
+static void list_jobs(const struct completing *c)
+{
+	struct places places;
+	struct catalogue catalogue = {0};
+	struct offered offered = {0};
+	const struct catalogue_options options = {.job_only = true, .most_read = MOST_OPENED};
+	if (places_find(&places) < 0) {
+		return;
+	}
+	if (catalogue_read_with(places.paths, places.n, &options, &catalogue, NULL) == 0) {
+		for (size_t i = 0; i < catalogue.n; i++) {
+			const char *label;
+			_cleanup_free_ char *name = joint_name_of(&catalogue.runs[i], &label);
+			if (name) {
+				offer_once(c, &offered, name, "");
+			}
+		}
+		catalogue_done(&catalogue);
+	}
+	places_done(&places);
+	offered_done(&offered);
+}
+
 static void list_label_values(const struct completing *c)
 {
 	offer_labels_of(c, true);
@@ -232,6 +257,7 @@ static const struct {
 	{"run", "interval", "1ms 10ms 20ms 50ms 100ms 1s", NULL},
 	{"run", "overhead", "0.5% 1% 2%", NULL},
 	{"run", "label", NULL, list_label_values},
+	{"run", "job", NULL, list_jobs},
 	{"run", "epoch-pattern", "auto none", NULL},
 	{"run", "max-size", "64MiB 256MiB 1GiB", NULL},
 	{"run", "pid", "", NULL},
@@ -239,6 +265,7 @@ static const struct {
 	{"run", "memory", "1GiB 4GiB 16GiB", NULL},
 	{"run", "disk-read", "100MB/s unlimited", NULL},
 	{"run", "gpus", "0 1 2 4", NULL},
+	{"show", "job", NULL, list_jobs},
 	{"report", "output", ":files", NULL},
 	{"report", "keep-script", ":directories", NULL},
 	{"ls", "where", NULL, list_conditions},

@@ -205,7 +205,8 @@ assert a["processes"] == b["processes"] and a["epochs"] == b["epochs"] and a["jo
 	: >empty.strain
 	echo "not a run" >text.strain
 	head -c 10000 "$BATS_FILE_TMPDIR/train.strain" >short.strain
-	for file in empty.strain text.strain . nowhere.strain; do
+	mkdir none
+	for file in empty.strain text.strain none nowhere.strain; do
 		fails_with 1 "$file" -- "$STRAIN" show "$file"
 	done
 	run --separate-stderr "$STRAIN" show short.strain # as much as can be read
