@@ -19,5 +19,6 @@ NAMES = [
     "hooks",
     "sweep",
     "lists",
+    "ranks",
     "advise",
 ]

@@ -192,14 +192,14 @@ static void append_slowest(struct text *t, const struct joint *j)
 			text_seconds(seconds, sizeof(seconds), j->longer_s));
 	}
 	text_append_string(t, "\n");
-	if (same_verdict(j) == 0 && *r->run->headline) {
+	size_t same = same_verdict(j);
+	if (*r->run->headline) {
 		text_append_string(t, "its run: ");
 		text_append_printable(t, r->run->headline, strlen(r->run->headline));
+		if (same > 0) {
+			text_format(t, " (%zu of the others: the same verdict)", same);
+		}
 		text_append_string(t, "\n");
-	} else if (*r->run->headline) {
-		text_format(t,
-			"%zu others have the same verdict: it does not explain the difference\n",
-			same_verdict(j));
 	}
 }
 
@@ -296,11 +296,11 @@ static json_t *slowest_json(const struct joint *j)
 	}
 	const struct joint_rank *r = &j->ranks[j->slowest];
 	const char *phase = j->phase >= 0 ? phase_id_name((enum phase_id)j->phase) : NULL;
-	return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "rank", r->number, "others_wait",
+	return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:i}", "rank", r->number, "others_wait",
 		json_from_number(mean_waits(j)), "latest", json_from_number(r->latest), "phase",
 		json_from_text(phase), "longer_s",
 		json_from_number(j->phase >= 0 ? j->longer_s : NAN), "headline",
-		json_from_text(same_verdict(j) == 0 ? r->run->headline : NULL));
+		json_from_text(r->run->headline), "same_verdict", (int)same_verdict(j));
 }
 
 int joint_show_json(const struct joint *j, FILE *stream)

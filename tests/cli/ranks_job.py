@@ -16,6 +16,8 @@ parser.add_argument("--batches", type=int, default=40)
 parser.add_argument("--slow", type=int, default=-1, help="the rank that computes more")
 parser.add_argument("--by", choices=("forward", "data"), default="forward", help="where it does")
 parser.add_argument("--seconds", type=float, default=0.05, help="how much more, per iteration")
+parser.add_argument("--file", help="a file with 64 kB for each sample, read from storage")
+parser.add_argument("--width", type=int, default=512, help="of the model's layers")
 arguments = parser.parse_args()
 rank = int(os.environ["RANK"])
 os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
@@ -45,6 +47,10 @@ class Data(TensorDataset):
     """Samples, whose preparation takes longer on one rank."""
 
     def __getitem__(self, index):
+        if arguments.file:
+            with open(arguments.file, "rb") as file:
+                os.posix_fadvise(file.fileno(), index << 16, 1 << 16, os.POSIX_FADV_DONTNEED)
+                os.pread(file.fileno(), 1 << 16, index << 16)
         if rank == arguments.slow and arguments.by == "data" and index % 16 == 0:
             burn()
         return super().__getitem__(index)
@@ -52,7 +58,8 @@ class Data(TensorDataset):
 
 data = Data(torch.randn(16 * arguments.batches, 64), torch.randint(0, 4, (16 * arguments.batches,)))
 loader = DataLoader(data, 16)
-layers = [torch.nn.Linear(64, 512), torch.nn.ReLU(), torch.nn.Linear(512, 512), torch.nn.ReLU(), torch.nn.Linear(512, 4)]
+width = arguments.width
+layers = [torch.nn.Linear(64, width), torch.nn.ReLU(), torch.nn.Linear(width, width), torch.nn.ReLU(), torch.nn.Linear(width, 4)]
 model = DistributedDataParallel(torch.nn.Sequential(Slow(), *layers))
 optimizer = torch.optim.SGD(model.parameters(), 0.01)
 for inputs, labels in loader:

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# SPDX-FileCopyrightText: the strain authors
+"""Two ranks of a DistributedDataParallel job, each under a `strain run` of its own, one of them made slow in a known way: how often
+`strain show DIR` names it, the phase in which it is slower, and a cause that is the true one. And two equal ranks: how often one is named."""
+
+import argparse
+import json
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+from collections import namedtuple
+from pathlib import Path
+
+from harness import PYTHON, ROOT, STRAIN, Result, Skip, environment, trainer_script
+
+TIMES = 10  # of each way
+JOB = ROOT / "tests/cli/ranks_job.py"
+BATCHES, SAMPLE = 60, 1 << 16
+FILE_BYTES = 16 * BATCHES * SAMPLE
+
+# options of the job and of strain run on the slow rank; programs beside it on its CPU; what is expected: the phases, and the
+# verdict of its run, as expressions. Empty: no rank is named.
+Way = namedtuple("Way", "job run hogs phases verdict")
+WAYS = {
+    "more work in its forward": Way(["--by", "forward"], [], 0, "forward", "compute"),
+    "more work to prepare its data": Way(["--by", "data"], [], 0, "data", "input"),
+    "two other programs on its CPU": Way(["--slow", "-1"], [], 2, "forward|data|optimizer|other", "contention"),
+    "its disk limited to 8 MB/s": Way(["--slow", "-1"], ["--disk-read", "8MB/s"], 0, "data", "input|storage"),
+    "nothing": Way(["--slow", "-1"], [], 0, "", ""),
+}
+
+
+def free_port():
+    """A port of the loopback interface that nobody uses."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def run_once(folder, way, slow, cpus):
+    """Runs the ranks; returns what `strain show` says of them."""
+    port, hogs, ranks = free_port(), [], []
+    try:
+        for _ in range(way.hogs):
+            hogs.append(subprocess.Popen(["taskset", "-c", str(cpus[slow]), "sh", "-c", "while :; do :; done"]))
+        for rank in range(2):
+            job = [PYTHON, JOB, "--batches", str(BATCHES), "--width", "1024", "--slow", str(slow), *(way.job if rank == slow else [])]
+            if "--disk-read" in way.run:
+                job += ["--file", f"{folder}/samples{rank}"]
+            variables = {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
+            command = ["taskset", "-c", str(cpus[rank]), STRAIN, "run", "--force", "-o", f"{folder}/runs/{rank}.strain",
+                       *(way.run if rank == slow else []), "--", *job]  # fmt: skip
+            ranks.append(subprocess.Popen([str(word) for word in command], env={**environment(), **variables},
+                                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))  # fmt: skip
+        for process in ranks:
+            said = process.communicate(timeout=300)[1]
+            if process.returncode:
+                raise RuntimeError(f"a rank failed: {said.strip()}")
+    finally:
+        for process in [*hogs, *ranks]:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+    out = subprocess.run([STRAIN, "show", "--json", f"{folder}/runs"], check=True, capture_output=True, text=True).stdout
+    return json.loads(out)
+
+
+def parse(words):
+    """The options."""
+    parser = argparse.ArgumentParser(prog="bench/run ranks", description=__doc__.splitlines()[0])
+    parser.add_argument("--times", type=int, default=TIMES, help="of each way")
+    return parser.parse_args(words)
+
+
+def measure(options=None):
+    """Yields the lines."""
+    trainer_script()
+    times = (options or parse([])).times
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        raise Skip("needs two CPUs")
+    chosen = random.Random(1)
+    named = true = tried = 0
+    with tempfile.TemporaryDirectory(prefix="strain-bench-", dir="/var/tmp") as folder:
+        Path(f"{folder}/runs").mkdir()
+        for rank in range(2):
+            Path(f"{folder}/samples{rank}").write_bytes(os.urandom(FILE_BYTES))
+        os.sync()
+        for name, way in WAYS.items():
+            found = right = 0
+            seen = []
+            for _ in range(times):
+                slow = chosen.randrange(2)
+                said = run_once(folder, way, slow, cpus)
+                slowest = said["slowest"]
+                verdict = said["ranks"][slow]["verdict"]
+                found += slowest is None if not way.phases else bool(slowest) and slowest["rank"] == slow
+                good = slowest and slowest["rank"] == slow and re.fullmatch(way.phases, slowest["phase"] or "")
+                right += bool(good and re.fullmatch(way.verdict, verdict))
+                seen.append(f"{slowest and slowest['phase']} {verdict}")
+            others = ", ".join(sorted({f"{seen.count(word)}x {word}" for word in seen}))
+            aim = times if way.phases else times - 1
+            yield Result(f"slow rank by {name}" if way.phases else "two equal ranks", f"{found} of {times} named"
+                         if way.phases else f"{found} of {times}: none named", "", f"{right} with phase and cause ({others})"
+                         if way.phases else others, "95 %", found >= 0.95 * times if way.phases else found >= aim)  # fmt: skip
+            if way.phases:
+                named, true, tried = named + found, true + right, tried + times
+    yield Result("slow ranks", f"{named} of {tried} named", "", f"{true} of {tried} with phase and cause", "at least 95 %",
+                 true >= 0.95 * tried)  # fmt: skip
