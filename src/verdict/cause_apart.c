@@ -4,8 +4,10 @@
 // Causes outside a rank's own iterations: other ranks, validation, checkpoints, start-up, and
 // memory that grows.
 
+#include <inttypes.h>
 #include <math.h>
 
+#include "base/cleanup.h"
 #include "base/words.h"
 #include "verdict/advice.h"
 #include "verdict/cause_kinds.h"
@@ -21,12 +23,37 @@ static enum grounds grounds_measured(const struct facts *f)
 
 // Ranks -------------------------------------------------------------------------------------------
 
+// Whether the other ranks of the job are in other runs.
+static bool is_alone(const struct facts *f)
+{
+	return f->ranks.n == 1 && f->ranks.world > 1;
+}
+
+// Of such a rank that computes on CPUs: the time in which its steps sleep and none of its threads
+// runs or is ready. It exchanges gradients in them, and waits for the others there.
+static double asleep_alone(const struct facts *f)
+{
+	static const enum wait_kind kinds[] = {WAIT_OTHER, WAIT_NETWORK, WAIT_LOCK};
+	double asleep = 0;
+	if (!is_alone(f) || f->gpu.used || f->waits.placed == 0 || !isfinite(f->main_cpus)) {
+		return 0;
+	}
+	for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++) {
+		asleep += cause_known(f->waits.in_step[kinds[i]]);
+	}
+	double idle = 1 - f->main_cpus - cause_known(f->main_queued);
+	return fmax(0, fmin(asleep, idle));
+}
+
 static struct judgement judge_ranks(const struct facts *f, const struct causes *found)
 {
 	(void)found;
 	double own = facts_share(f, PHASE_COMMUNICATION);
 	double most = f->ranks.n > 1 ? fmax(own, cause_known(f->ranks.waits_most)) : own;
-	return (struct judgement){most, f->ranks.inferred ? PHASE_BACKWARD : PHASE_COMMUNICATION};
+	double asleep = own >= WORTH ? 0 : asleep_alone(f);
+	bool backward = f->ranks.inferred || asleep > most;
+	return (struct judgement){
+		fmax(most, asleep), backward ? PHASE_BACKWARD : PHASE_COMMUNICATION};
 }
 
 static enum grounds grounds_ranks(const struct facts *f)
@@ -42,6 +69,8 @@ static void say_ranks(struct text *t, const struct facts *f, const struct cause 
 	cause_append_share(t, cause);
 	if (r->waits_most - r->waits_least >= IMBALANCE) {
 		text_format(t, ": rank %d of %u is slower than the others", r->slowest, r->n);
+	} else if (is_alone(f)) {
+		text_format(t, ": this run has one of %" PRId64, r->world);
 	}
 }
 
@@ -57,6 +86,11 @@ static void advise_ranks(struct book *b, const struct cause *cause)
 		words_append_percent(&basis, r->waits_least);
 		text_append_string(&basis, " of its iterations, another ");
 		words_append_percent(&basis, r->waits_most);
+	} else if (is_alone(b->f)) {
+		text_append_string(&action,
+			"find the rank that the others wait for: strain show DIR joins the runs of "
+			"all ranks");
+		text_format(&basis, "one of %" PRId64 " ranks is in this run", r->world);
 	} else {
 		text_append_string(
 			&action, "use larger batches, fewer synchronisations or a faster network");

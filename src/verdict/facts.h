@@ -62,7 +62,8 @@ struct memory_facts {
 };
 
 struct rank_facts {
-	unsigned n; // ranks that train together; 1: no others
+	unsigned n; // recorded ranks that train together; 1: no others
+	int64_t world; // ranks of the job, as its launcher says; 0: it does not
 	double waits_most; // largest share of a rank's iterations spent waiting for the others
 	double waits_least;
 	double own; // of the rank whose iterations these are

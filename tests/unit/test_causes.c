@@ -618,6 +618,38 @@ static void a_wait_in_backward_is_no_computing(void **state)
 	assert_int_equal(causes_confidence(&f, &c), CONFIDENCE_MEDIUM);
 }
 
+// A rank that sleeps in its steps waits for ranks that are in other runs, as far as nothing of it
+// runs meanwhile. As seen: 88 % of the looks, 0.07 CPUs.
+static void a_rank_that_was_recorded_alone_waits_for_the_others(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	struct causes c;
+	f.ranks.world = 2;
+	f.main_cpus = f.cpus_used = 0.07;
+	add_looks(&f.waits, WAIT_OTHER, 0.88);
+	f.waits.placed = 100;
+	for (size_t i = 0; i < N_WAITS; i++) {
+		f.waits.in_data[i] = 0;
+		f.waits.in_step[i] = i == WAIT_OTHER ? 0.88 : 0;
+	}
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_RANKS);
+	assert_float_equal(c.items[0].share.value, 0.88, 1e-9);
+	assert_int_equal(causes_confidence(&f, &c), CONFIDENCE_MEDIUM);
+	f.main_cpus = 0.8; // other threads of it run: it may wait for those
+	causes_find(&f, &c);
+	assert_float_equal(causes_get(&c, BOTTLENECK_RANKS)->share.value, 0.2, 1e-9);
+	f.ranks.world = 1;
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_RANKS));
+	f.ranks.world = 2;
+	f.main_cpus = 0.07;
+	f.gpu.used = true; // it may wait for the GPU
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_RANKS));
+}
+
 // As seen: 290 us an iteration of JAX, 198 between compiled calls; the script's generator takes 30.
 static void a_short_step_of_jax_waits_for_no_data(void **state)
 {
@@ -701,6 +733,7 @@ int main(void)
 		cmocka_unit_test(each_cause_is_found),
 		cmocka_unit_test(who_computes_uses_a_cpu),
 		cmocka_unit_test(a_wait_in_backward_is_no_computing),
+		cmocka_unit_test(a_rank_that_was_recorded_alone_waits_for_the_others),
 		cmocka_unit_test(a_helping_thread_hides_no_queue),
 		cmocka_unit_test(sentences_and_advice_fit),
 		cmocka_unit_test(what_is_not_known_is_not_sure),

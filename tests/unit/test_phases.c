@@ -293,6 +293,28 @@ static void test_ranks_that_wait_in_forward(void **state)
 	assert_true(p->ranks[1].slowest);
 }
 
+// The second rank does other work in its forward: its ratio of backward to forward is not that of
+// the first, which waits 60 ms in backward.
+static void test_ranks_of_which_one_does_more_in_forward(void **state)
+{
+	struct made *m = *state;
+	put_epoch(m, 1, 0, 1000 * MS);
+	for (int i = 0; i < 10; i++) {
+		int64_t t = i * 100 * MS;
+		put_iteration(m, i, t, 100 * MS);
+		put_phase(m, "forward", t, 10 * MS);
+		put_phase(m, "backward", t + 10 * MS, 90 * MS);
+		put_phase_of(m, "iteration", t, 100 * MS, 200, "{\"pid\":77}");
+		put_phase_of(m, "forward", t, 70 * MS, 200, "{\"pid\":77}");
+		put_phase_of(m, "backward", t + 70 * MS, 30 * MS, 200, "{\"pid\":77}");
+	}
+	const struct phases *p = analyse(m, 1000 * MS);
+	assert_true(p->waits_inferred);
+	NEAR(p->ranks[0].waits, 0.6, 1e-9);
+	NEAR(p->ranks[1].waits, 0, 1e-9);
+	assert_true(p->ranks[1].slowest);
+}
+
 // Who does not wait for each other is not in step.
 static void test_ranks_that_go_their_own_ways(void **state)
 {
@@ -640,6 +662,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_ranks_that_wait_in_backward, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_rank_without_forward, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ranks_that_wait_in_forward, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_ranks_of_which_one_does_more_in_forward, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ranks_that_go_their_own_ways, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_own_spans, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many_own_spans, setup, teardown),
