@@ -17,13 +17,14 @@ of PyTorch. It comes after some hundreds of collections of the youngest objects.
 cause one each reaches it within minutes (seen: batches of 239 images, after 160 of them). In a shortened
 run such a worker makes its full collection after its second batch, so that the peak is seen. A worker of
 smaller batches frees as many objects as it makes, and may never collect (seen: none in 2,700 batches of
-16): it is not changed.
+16): it is not changed. Neither is one that ends with its epoch before it would get there.
 """
 
 import gc
 from time import monotonic
 
 COLLECTED_AFTER = 2  # batches of a worker
+FULL_AFTER = 100  # collections of the youngest objects: no full one comes earlier by itself
 LATER = 4  # batches of all other passes
 EPOCHS_TOLD = 8  # epochs whose validation is reported, at most
 REPORTS = 16  # reports of validation, at most
@@ -161,6 +162,7 @@ class Short:
         self._has_gradients = torch.is_grad_enabled
         self._in_worker = torch.utils.data.get_worker_info
         self._lengths = Lengths(report, text)
+        self._worker_batches = None  # of a worker of the newest iterator in its life; None: no end is known
 
     def install(self, patch, data):
         """patch(owner, name, wrap), as strain_hook.Hook.patch; data: torch.utils.data.dataloader."""
@@ -175,6 +177,8 @@ class Short:
         def __init__(iterator, *arguments, **options):
             iterator._strain_pass = None
             iterator._strain_asked = 0  # batches of this pass that were asked for
+            if arguments:  # the loader; its workers are forked below
+                self._worker_batches = worker_batches(arguments[0])
             original(iterator, *arguments, **options)
 
         return __init__
@@ -231,11 +235,25 @@ class Short:
             batch = original(fetcher, index)
             fetcher._strain_fetched = getattr(fetcher, "_strain_fetched", 0) + 1
             fetcher._strain_young = getattr(fetcher, "_strain_young", 0) + young_collections() - before
-            if fetcher._strain_fetched == COLLECTED_AFTER and fetcher._strain_young >= COLLECTED_AFTER:
+            if fetcher._strain_fetched == COLLECTED_AFTER and self._collects(fetcher._strain_young):
                 gc.collect()
             return batch
 
         return fetch
+
+
+    def _collects(self, young):
+        """Whether a worker with so many collections of the youngest objects will make a full one."""
+        each = young / COLLECTED_AFTER
+        return each >= 1 and (self._worker_batches is None or self._worker_batches * each >= FULL_AFTER)
+
+
+def worker_batches(loader):
+    """The batches of a worker in its life; None: it lives on after the epoch, or the length is not known."""
+    try:
+        return None if loader.persistent_workers else len(loader) / max(1, loader.num_workers)
+    except Exception:  # an iterable data set, for example; a loader of the script's own
+        return None
 
 
 def _end(one, iterator):

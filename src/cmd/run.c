@@ -4,7 +4,8 @@
 // strain run: executes strain-record, which links few libraries and starts in milliseconds.
 //
 // strain finish [--wait] RUN: strain-record starts it when the job has ended. It stores summary and
-// digest in the run file and prints the verdict on standard error. The run is complete without it.
+// digest in the run file and prints the verdict on standard error, of ranks with runs of their own
+// that of the first. The run is complete without it.
 // --wait: it is started while the file is being closed, and waits for a byte on standard input that
 // says that the file is closed; at end of file it does nothing.
 
@@ -22,6 +23,8 @@
 #include "runfile/database.h"
 #include "runfile/reader.h"
 #include "study/digest.h"
+#include "study/joint.h"
+#include "verdict/facts.h"
 #include "verdict/verdict.h"
 
 int command_run(int argc, char **argv)
@@ -42,6 +45,36 @@ static bool has_samples(struct reader *reader)
 {
 	return database_number(reader_database(reader),
 		       "SELECT EXISTS (SELECT 1 FROM profile_sample)", 0) > 0;
+}
+
+// Appends the command that shows all ranks of the job, which have runs beside this one.
+static void append_ranks(struct text *lines, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	_cleanup_text_ struct text directory = {0};
+	text_append(&directory, slash ? path : ".", slash ? (size_t)(slash - path) : 1);
+	text_append_string(lines, "        strain show ");
+	text_append_word(lines, slash == path ? "/" : directory.data ? directory.data : ".");
+	text_append_string(lines, " # all ranks\n");
+}
+
+// What is printed about a run. Of the ranks of a job that each have a run of their own, the first
+// prints its verdict; the others would only repeat most of it, unless they failed.
+static void print_lines(const struct analysis *a)
+{
+	const struct overview *o = &a->overview;
+	bool several = facts_world(o->labels, o->n_labels) > 1 && a->phases.n_ranks <= 1;
+	int rank = several ? joint_rank_of(o->labels, o->n_labels) : -1;
+	struct text lines = {0};
+	if (rank > 0 && outcome_is_success(o->outcome.outcome) && !o->partial) {
+		return;
+	}
+	verdict_lines(a, &lines);
+	if (rank == 0) {
+		append_ranks(&lines, reader_path(a->tables.reader));
+	}
+	command_lines(lines.data ? lines.data : "");
+	text_done(&lines);
 }
 
 static int finish_run(struct reader *reader)
@@ -68,10 +101,7 @@ static int finish_run(struct reader *reader)
 	if (loaded < 0) {
 		return command_fail("no verdict: %s", e.text);
 	}
-	struct text lines = {0};
-	verdict_lines(&analysis, &lines);
-	command_lines(lines.data ? lines.data : "");
-	text_done(&lines);
+	print_lines(&analysis);
 	// Readers compute what could not be written.
 	int r = live ? 0 : digest_finish(reader_path(reader), &analysis, &e);
 	verdict_done(&verdict);

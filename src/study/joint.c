@@ -55,14 +55,15 @@ char *joint_name_of(const struct digest *run, const char **ret_label)
 	return NULL;
 }
 
-// The rank that the launcher gave; -1: none.
-static int rank_of(const struct digest *run)
+int joint_rank_of(const struct run_label *labels, size_t n)
 {
 	for (size_t i = 0; i < ARRAY_LENGTH(rank_labels); i++) {
-		const char *text = digest_label(run, rank_labels[i]);
-		int64_t rank;
-		if (text && parse_integer(text, 0, INT32_MAX, &rank, NULL) == 0) {
-			return (int)rank;
+		for (size_t k = 0; k < n; k++) {
+			int64_t rank;
+			if (strcmp(labels[k].name, rank_labels[i]) == 0 &&
+				parse_integer(labels[k].value, 0, INT32_MAX, &rank, NULL) == 0) {
+				return (int)rank;
+			}
 		}
 	}
 	return -1;
@@ -103,8 +104,8 @@ static int list_members(const struct catalogue *c, struct members *ret)
 		const char *label = NULL;
 		char *name = joint_name_of(&c->runs[i], &label);
 		if (name) {
-			ret->items[ret->n++] = (struct member){
-				&c->runs[i], name, label, rank_of(&c->runs[i])};
+			ret->items[ret->n++] = (struct member){&c->runs[i], name, label,
+				joint_rank_of(c->runs[i].labels, c->runs[i].n_labels)};
 		}
 	}
 	return ret->items ? 0 : -ENOMEM;

@@ -65,6 +65,9 @@ struct joint {
 int joint_read(const struct catalogue *c, const char *name, struct joint *ret, struct error *e);
 void joint_done(struct joint *j);
 
+// The rank that a launcher gave to a run with these labels; -1: none.
+int joint_rank_of(const struct run_label *labels, size_t n);
+
 // The word that names a run's job, owned by the caller, and the label it comes from. NULL: it is
 // not known to be a part of any; or out of memory.
 char *joint_name_of(const struct digest *run, const char **ret_label);

@@ -883,17 +883,15 @@ static void fill_ranks(const struct phases *p, struct facts *f)
 	}
 }
 
-// The number of ranks in the variables of launchers, which are labels of the run.
-static int64_t world_of(const struct overview *o)
+int64_t facts_world(const struct run_label *labels, size_t n)
 {
 	static const char *const variables[] = {
 		"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"};
 	int64_t world = 0;
 	for (size_t i = 0; i < ARRAY_LENGTH(variables); i++) {
-		for (size_t k = 0; k < o->n_labels && world == 0; k++) {
-			bool is = strcmp(o->labels[k].name, variables[i]) == 0 &&
-			          parse_integer(o->labels[k].value, 1, INT32_MAX, &world, NULL) ==
-			                  0;
+		for (size_t k = 0; k < n && world == 0; k++) {
+			bool is = strcmp(labels[k].name, variables[i]) == 0 &&
+			          parse_integer(labels[k].value, 1, INT32_MAX, &world, NULL) == 0;
 			world = is ? world : 0;
 		}
 	}
@@ -1128,7 +1126,7 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 	facts_init(ret);
 	fill_phases(&a->phases, ret);
 	fill_ranks(&a->phases, ret);
-	ret->ranks.world = world_of(&a->overview);
+	ret->ranks.world = facts_world(a->overview.labels, a->overview.n_labels);
 	ret->python = trains_in_python(a);
 	struct stretch stretch = facts_stretch(a);
 	fill_cpus(a, ret, &stretch);

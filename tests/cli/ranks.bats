@@ -149,3 +149,17 @@ c.commit()' "$1" "$2"
 	[[ "$output" == *node7*rank63* ]]
 	[ "$(grep -c node <<<"$output")" -eq 64 ]
 }
+
+@test "of ranks that each have a run, the first prints its verdict, and one that fails" {
+	local rank
+	for rank in 0 1; do
+		RANK=$rank WORLD_SIZE=2 "$STRAIN" run -o "runs/r$rank.strain" -- true 2>"said$rank"
+	done
+	[[ "$(cat said0)" == strain:*"strain show runs/r0.strain"*"strain show runs # all ranks" ]]
+	[ ! -s said1 ]
+	RANK=1 WORLD_SIZE=2 run -3 "$STRAIN" run -o runs/r1b.strain -- sh -c 'exit 3'
+	[[ "$output" == *"exit status 3"* ]]
+	cd runs
+	RANK=0 WORLD_SIZE=2 "$STRAIN" run -o here.strain -- true 2>said
+	[[ "$(cat said)" == *"strain show . # all ranks" ]]
+}

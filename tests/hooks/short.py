@@ -113,11 +113,12 @@ def short_epochs():
 class Collections(Dataset):
     """Samples are the number of full collections of cycles in the process so far, after so many objects were made."""
 
-    def __init__(self, objects):
+    def __init__(self, objects, length):
         self.objects = objects
+        self.length = length
 
     def __len__(self):
-        return 10
+        return self.length
 
     def __getitem__(self, index):
         made = [[] for _ in range(self.objects)]
@@ -125,14 +126,24 @@ class Collections(Dataset):
 
 
 def collected():
-    """Workers whose batches cause collections make a full one after the second; others and the training process do not."""
-    install("10 0")
+    """Workers whose batches cause collections make a full one after the second, if they live long enough to make one by
+    themselves; others and the training process do not."""
     many = 2 * gc.get_threshold()[0]
-    for workers, objects, after in ((0, many, 0), (1, 0, 0), (1, many, 1)):
+    for workers, objects, length, persistent, after in (
+        (0, many, 400, False, 0),
+        (1, 0, 400, False, 0),
+        (1, many, 400, False, 1),
+        (1, many, 10, False, 0),
+        (1, many, 10, True, 1),
+        (2, many, 90, False, 0),  # 45 batches each
+    ):
+        install("10 0")
         gc.collect()
         before = gc.get_stats()[2]["collections"]
-        seen = [int(batch[0]) - before for batch in DataLoader(Collections(objects), 1, num_workers=workers)]
-        assert seen[:2] == [0, 0] and set(seen[2:]) == {after}, (workers, objects, seen)
+        loader = DataLoader(Collections(objects, length), 1, num_workers=workers, persistent_workers=persistent)
+        seen = [int(batch[0]) - before for batch in loader]
+        first = 2 * max(1, workers)
+        assert set(seen[:first]) == {0} and set(seen[first:]) == {after}, (workers, objects, length, persistent, seen)
 
 
 def nothing_left():
