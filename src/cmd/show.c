@@ -16,7 +16,9 @@
 #include "show/json.h"
 #include "show/run_json.h"
 #include "show/run_text.h"
+#include "study/digest.h"
 #include "study/kept_advice.h"
+#include "study/prices.h"
 #include "verdict/verdict.h"
 
 // --- the answer that `strain advise` kept, as it was printed
@@ -75,9 +77,10 @@ struct show_options {
 	const char *run; // NULL: the newest
 	struct show_text_options text;
 	bool json;
+	const char *prices; // path; NULL: as STRAIN_PRICES says
 };
 
-enum { OPTION_JSON = 256 };
+enum { OPTION_JSON = 256, OPTION_PRICES };
 
 static const struct argp_option options[] = {
 	{"all", 'a', NULL, 0, "show every process and every event", 0},
@@ -86,6 +89,7 @@ static const struct argp_option options[] = {
 		"with what was different in them",
 		0},
 	{"json", OPTION_JSON, NULL, 0, "print one JSON document", 0},
+	{"prices", OPTION_PRICES, READING_PRICES_ARGUMENT, 0, READING_PRICES_HELP, 0},
 	{0},
 };
 
@@ -102,6 +106,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case OPTION_JSON:
 		show->json = true;
 		return 0;
+	case OPTION_PRICES:
+		show->prices = argument;
+		return 0;
 	case ARGP_KEY_ARG:
 		if (show->run) {
 			reading_option_error(state, "expected one run, found '%s' too", argument);
@@ -111,6 +118,24 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
+}
+
+// Prints an analysed, judged run; with a price list also its cost. 0 or -errno.
+static int print_run(
+	const struct show_options *show, const struct analysis *a, const struct prices *prices)
+{
+	struct digest priced = {0};
+	int r = prices ? digest_make(a, &priced) : 0;
+	r = r < 0 || !prices ? r : prices_tell(prices, &priced);
+	if (r == 0) {
+		struct show_text_options text = show->text;
+		text.prices = prices;
+		text.priced = prices ? &priced : NULL;
+		r = show->json ? run_json_write(a, text.priced, stdout)
+		               : run_text_print(a, &text, stdout);
+	}
+	digest_done(&priced);
+	return r;
 }
 
 int command_show(int argc, char **argv)
@@ -125,6 +150,11 @@ int command_show(int argc, char **argv)
 	_cleanup_free_ char *advice = find_advice(show.run);
 	if (advice) {
 		return show_advice(advice, show.json);
+	}
+	_cleanup_(prices_done) struct prices room;
+	const struct prices *prices;
+	if (!reading_prices(show.prices, &room, &prices)) {
+		return STATUS_FAILURE;
 	}
 	_cleanup_reader_ struct reader *reader = reading_open(show.run);
 	struct analysis analysis;
@@ -142,8 +172,7 @@ int command_show(int argc, char **argv)
 		return command_fail("%s", e.text);
 	}
 	reading_damage(&analysis);
-	int r = show.json ? run_json_write(&analysis, stdout)
-	                  : run_text_print(&analysis, &show.text, stdout);
+	int r = print_run(&show, &analysis, prices);
 	verdict_done(&verdict);
 	analysis_done(&analysis);
 	return r < 0 ? command_fail("cannot show: %s", strerrordesc_np(-r)) : command_flush();
