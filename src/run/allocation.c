@@ -251,14 +251,35 @@ static void append_use(struct text *t, const struct allocation *a, enum allocate
 	}
 }
 
+// What bounds everything that was allocated; NULL: not one thing.
+static const char *bound_of_all(const struct allocation *a)
+{
+	const char *by = NULL;
+	for (size_t i = 0; i < N_ALLOCATED; i++) {
+		if (a->of[i].amount > 0) {
+			if (by && strcmp(by, a->of[i].by) != 0) {
+				return NULL;
+			}
+			by = a->of[i].by;
+		}
+	}
+	return by;
+}
+
 void allocation_append(struct text *t, const struct allocation *a)
 {
+	const char *all = bound_of_all(a);
 	for (size_t i = 0; i < N_ALLOCATED; i++) {
 		if (a->of[i].amount > 0) {
 			text_append_string(t, t->length > 0 ? "; " : "");
 			append_amount(t, i, a->of[i].amount);
-			text_format(t, " (%s)", a->of[i].by);
+			if (!all) {
+				text_format(t, " (%s)", a->of[i].by);
+			}
 			append_use(t, a, i);
 		}
+	}
+	if (all) {
+		text_format(t, " (%s)", all);
 	}
 }

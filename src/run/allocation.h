@@ -52,5 +52,5 @@ double allocated_idle(const struct allocation *a, enum allocated_kind kind, cons
 double allocation_slurm_tasks(const char *list, int64_t node);
 
 // Appends "4 CPUs (its CPU affinity), 25 % used: 12 s of 48 s; 16 GB of memory (the whole machine),
-// 1.3 % used"; nothing if nothing is known.
+// 1.3 % used"; what bounds all of it comes once, at the end. Nothing if nothing is known.
 void allocation_append(struct text *t, const struct allocation *a);

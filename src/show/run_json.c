@@ -16,6 +16,7 @@
 #include "run/allocation.h"
 #include "run/analysis.h"
 #include "run/code_time.h"
+#include "run/energy.h"
 #include "run/growth.h"
 #include "run/plausible.h"
 #include "runfile/reader.h"
@@ -395,6 +396,19 @@ static json_t *allocation_json(const struct analysis *a)
 	return json;
 }
 
+// Joules, by each source.
+static json_t *energy_json(const struct analysis *a)
+{
+	struct energy energy;
+	json_t *json = json_object();
+	energy_find(a, &energy);
+	put(json, "host_j", energy.host);
+	put(json, "platform_j", energy.platform);
+	put(json, "gpus_j", energy.gpus);
+	put(json, "gpus_sampled_j", energy.gpus_sampled);
+	return json;
+}
+
 // The measures of a price list, and why some are missing; null without a list.
 static json_t *cost_json(const struct digest *priced)
 {
@@ -436,6 +450,7 @@ int run_json_write(const struct analysis *a, const struct digest *priced, FILE *
 	failed |= json_object_set_new(job, "memory_growth", growth_json(&a->growth));
 	failed |= json_object_set_new(json, "job", job);
 	failed |= json_object_set_new(json, "allocation", allocation_json(a));
+	failed |= json_object_set_new(json, "energy", energy_json(a));
 	failed |= json_object_set_new(json, "cost", cost_json(priced));
 	failed |= json_object_set_new(json, "epochs", epochs_json(a));
 	for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {

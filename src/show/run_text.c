@@ -14,6 +14,7 @@
 #include "base/words.h"
 #include "show/run_tables.h"
 #include "run/allocation.h"
+#include "run/energy.h"
 #include "run/growth.h"
 #include "study/prices.h"
 #include "verdict/sentence.h"
@@ -250,11 +251,17 @@ static void print_output(const struct page *p)
 static void print_allocated(const struct page *p)
 {
 	struct allocation allocation;
-	_cleanup_text_ struct text line = {0}, cost = {0};
+	struct energy energy;
+	_cleanup_text_ struct text line = {0}, used = {0}, cost = {0};
 	allocation_find(p->a, &allocation);
 	allocation_append(&line, &allocation);
 	if (line.length > 0 && line.data) {
 		print_field(p, "Allocated", line.data);
+	}
+	energy_find(p->a, &energy);
+	energy_append(&used, &energy);
+	if (used.length > 0 && used.data) {
+		print_field(p, "Energy", used.data);
 	}
 	if (p->options->priced) {
 		prices_append(&cost, p->options->prices, p->options->priced);
