@@ -574,7 +574,8 @@ static int compare_all(
 	if (status != STATUS_OK) {
 		return status;
 	}
-	if (!reading_knows_conditions(&compare->selection, &c)) {
+	if (!reading_has_prices(&compare->selection, &c, prices) ||
+		!reading_knows_conditions(&compare->selection, &c)) {
 		status = STATUS_FAILURE;
 	} else if (selected_find(&compare->selection, &c, compare->paths, &selected) < 0) {
 		status = command_fail("cannot compare: %s", strerrordesc_np(ENOMEM));

@@ -132,6 +132,9 @@ int command_ls(int argc, char **argv)
 	const struct catalogue_options wanted = {
 		.job_only = !needs_all(&ls, prices), .advice = true, .prices = prices};
 	int status = found ? reading_catalogue(paths, n, &wanted, &catalogue) : STATUS_FAILURE;
+	if (status == STATUS_OK && !reading_has_prices(&ls.selection, &catalogue, prices)) {
+		status = STATUS_FAILURE;
+	}
 	if (status == STATUS_OK) {
 		(void)reading_knows_conditions(&ls.selection, &catalogue);
 		status = run_list_fill(&list, &catalogue, &ls.selection, paths[0]) < 0

@@ -387,6 +387,16 @@ bool reading_knows_conditions(const struct selection *s, const struct catalogue 
 	return !unknown;
 }
 
+bool reading_has_prices(
+	const struct selection *s, const struct catalogue *c, const struct prices *prices)
+{
+	const char *priced = prices ? NULL : selection_needs_prices(s, c);
+	if (priced) {
+		command_fail("--where %s: needs a price list (--prices FILE)", priced);
+	}
+	return !priced;
+}
+
 bool reading_prices(const char *path, struct prices *room, const struct prices **ret)
 {
 	struct error e = {0};

@@ -54,6 +54,9 @@ void reading_unknown_label(
 	const struct catalogue *c, const char *option, const char *name, bool measures_too);
 // False after it has printed that a condition names neither a label of these runs nor a measure.
 bool reading_knows_conditions(const struct selection *s, const struct catalogue *c);
+// False after it has printed that a condition needs a price list. prices: of reading_prices.
+bool reading_has_prices(
+	const struct selection *s, const struct catalogue *c, const struct prices *prices);
 
 // The text of option --prices in the table of a command's options.
 #define READING_PRICES_ARGUMENT "FILE"

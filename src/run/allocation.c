@@ -136,7 +136,9 @@ static void find_memory(const struct analysis *a, struct allocation *ret)
 	bound_by_machine(memory, ret, host);
 	bound(memory, cgroup / ret->ranks, "the memory limit of its cgroup");
 	bound(memory, fact(a, "slurm_mem_per_node") * SLURM_MB / ret->ranks, by_slurm);
-	bound(memory, fact(a, "slurm_mem_per_cpu") * SLURM_MB * ret->of[ALLOCATED_CPUS].amount,
+	bound(memory,
+		fact(a, "slurm_mem_per_cpu") * SLURM_MB * fact(a, "slurm_cpus_on_node") /
+			ret->ranks,
 		by_slurm);
 	memory->why = "the memory of the machine was not recorded";
 	memory->used = a->overview.memory.mean_bytes * ret->recorded_s;

@@ -112,6 +112,10 @@ print(eval(sys.argv[1]))' "$expression"
 	done
 	[ "$(value '"cost" in d[0]["measures"]' "$STRAIN" ls --json --sort idle_gpu_hours runs)" = False ]
 	fails_with 2 --sort idle_cost --prices -- "$STRAIN" ls --sort idle_cost runs
+	fails_with 1 --where cost --prices -- "$STRAIN" ls --where 'cost>0' runs
+	fails_with 1 --where cost --prices -- "$STRAIN" compare --where 'cost>0' runs
+	[ "$(value '[r["name"] for r in d]' "$STRAIN" ls --json --where 'cost>0' --sort name --prices prices.yaml runs)" = "['busy', 'idle']" ]
+	[ "$(value 'd' "$STRAIN" ls --json --where 'cost>1e9' --prices prices.yaml runs)" = "[]" ]
 }
 
 @test "a cost adds up against a stopwatch and a price list" {
