@@ -277,6 +277,7 @@ static const struct {
 	{"advise", "cpus", "1 2 4 8", NULL},
 	{"advise", "margin", "0% 5% 10%", NULL},
 	{"advise", "label", NULL, list_label_values},
+	{"advise", "prices", ":files", NULL},
 	{"advise", "validate", "5min 10min 30min", NULL},
 	{"advise", "epoch-pattern", "auto none", NULL},
 	{"advise", "from", ":files", NULL},

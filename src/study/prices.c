@@ -535,6 +535,12 @@ static void put_rates(struct digest *d, double per_s, const char *why)
 			     : why_rate);
 }
 
+double prices_per_second(const struct digest *d)
+{
+	double duration_s = d->measures[MEASURE_DURATION];
+	return duration_s > 0 ? d->measures[MEASURE_COST] / duration_s : NAN;
+}
+
 int prices_tell(const struct prices *p, struct digest *d)
 {
 	const struct price_entry *entry = p ? prices_entry(p, d) : NULL;
@@ -553,7 +559,7 @@ int prices_tell(const struct prices *p, struct digest *d)
 	struct sum all = cost(entry, d), idle = idle_cost(entry, d);
 	put(d, MEASURE_COST, all.why ? NAN : all.value, all.why);
 	put(d, MEASURE_IDLE_COST, idle.why ? NAN : idle.value, idle.why);
-	put_rates(d, all.why || !(duration_s > 0) ? NAN : all.value / duration_s,
+	put_rates(d, prices_per_second(d),
 		all.why          ? all.why
 		: duration_s > 0 ? NULL
 				 : "the duration of the run is not known");

@@ -72,6 +72,9 @@ const struct price_entry *prices_entry(const struct prices *p, const struct dige
 // currency. p NULL: there is no price list. The digest must not outlive the list. -ENOMEM.
 int prices_tell(const struct prices *p, struct digest *d);
 
+// What a second of the run cost, after prices_tell; NAN: not known.
+double prices_per_second(const struct digest *d);
+
 // Appends "1.20 USD, of which 0.60 USD idle (prices.yaml:12)", or why the cost is not known;
 // nothing without a price list.
 void prices_append(struct text *t, const struct prices *p, const struct digest *d);

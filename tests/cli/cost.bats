@@ -219,3 +219,27 @@ print(eval(sys.argv[1]))' "$expression"
 		assert abs(per_cost * int(sys.argv[2]) / per_second - 1) < 1e-6, sys.argv
 	EOF
 }
+
+@test "advise says what a million samples cost, and keeps no cost" {
+	/usr/bin/python3 -c 'import torch' 2>/dev/null || skip "without PyTorch there is no job to advise"
+	export OMP_NUM_THREADS=1
+	run -0 --separate-stderr "$STRAIN" advise --json --limit 5s --time 10s -o costed --prices prices.yaml -- \
+		/usr/bin/python3 "$SOURCE_ROOT/tests/cli/advise_small.py" --epochs 2000 --batch-size '{batch_size=16}'
+	echo "$output" >answer.json
+	python3 - "$(cpus)" <<-'EOF'
+		import json, sys
+		answer, kept = json.load(open("answer.json")), json.load(open("costed/advice.json"))
+		cost = answer.pop("cost")
+		assert answer == kept and "cost" not in kept
+		assert cost["currency"] == "EUR" and cost["missing"] is None, cost
+		# A CPU second costs 1, and the job may use all CPUs.
+		assert abs(cost["now"] * answer["rate"]["now"] / 1e6 / int(sys.argv[1]) - 1) < 1e-6, (cost, answer["rate"])
+		measured = answer["rate"].get("measured")
+		other = measured and not answer["advised"]["keep"]
+		assert not other or abs(cost["advised"] * measured / 1e6 / int(sys.argv[1]) - 1) < 1e-6, cost
+	EOF
+	printf 'currency: EUR\n' >wrong.yaml
+	fails_with 1 wrong.yaml:1:1 -- "$STRAIN" advise -o never --prices wrong.yaml -- true
+	[ ! -e never ] # nothing ran
+	fails_with 2 --prices --stalls -- "$STRAIN" advise --stalls --prices prices.yaml -- true
+}
