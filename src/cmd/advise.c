@@ -44,7 +44,9 @@
 #include "show/advice_answer.h"
 #include "show/json.h"
 #include "show/table.h"
+#include "study/digest.h"
 #include "study/kept_advice.h"
+#include "study/prices.h"
 #include "verdict/setting.h"
 #include "verdict/verdict.h"
 
@@ -768,6 +770,7 @@ enum {
 	OPTION_EPOCHS,
 	OPTION_LABEL,
 	OPTION_IN_PLACE,
+	OPTION_PRICES,
 };
 
 enum { FROM_MOST = 64 };
@@ -806,6 +809,8 @@ struct advise_options {
 	const char *labels[ADVICE_LABELS_MAX]; // "NAME=VALUE"
 	size_t n_labels;
 	bool in_place;
+	const char *prices_path; // NULL: as STRAIN_PRICES says
+	const struct prices *prices; // NULL: none
 };
 
 static const struct argp_option options[] = {
@@ -829,6 +834,7 @@ static const struct argp_option options[] = {
 	{"repeats", OPTION_REPEATS, "N", 0, "--try: run the job N times with each setting (3)", 0},
 	{"time", OPTION_TIME, "TIME", 0, "start no run after TIME (10min); not with --stalls", 0},
 	{"for", OPTION_TIME, NULL, OPTION_ALIAS, NULL, 0},
+	{"prices", OPTION_PRICES, READING_PRICES_ARGUMENT, 0, READING_PRICES_HELP, 0},
 	{"label", OPTION_LABEL, "NAME=VALUE", 0,
 		"attach a label to the runs, to compare answers by (model=resnet50); may be "
 		"repeated",
@@ -1138,6 +1144,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 		option = "epochs";
 		result = parse_integer(argument, 1, 1000000, &o->epochs, &e);
 		break;
+	case OPTION_PRICES:
+		o->prices_path = argument;
+		break;
 	case OPTION_IN_PLACE:
 		o->in_place = true;
 		break;
@@ -1325,6 +1334,73 @@ static int keep_answer(const json_t *answer, const char *folder)
 	               : STATUS_OK;
 }
 
+// --- the cost of a million samples, which is not kept: prices change
+
+struct advised_cost {
+	double now, advised; // of a million samples; NAN: not known
+	struct error why; // why `now` is not known
+	unsigned line; // of the price list; 0: none
+};
+
+// Both by what the run of the present configuration held, since the others ran under limits of
+// their own, and by the rates of the answer.
+static void find_cost(
+	const struct advise_options *o, const struct advice *a, struct advised_cost *ret)
+{
+	struct digest run = {0};
+	bool other = a->measured && !a->keep;
+	double now = a->now->seen.rate.value, advised = other ? a->measured->seen.rate.value : NAN;
+	*ret = (struct advised_cost){.now = NAN, .advised = NAN};
+	if (digest_read(a->now->run, false, &run, &ret->why) < 0) {
+		return;
+	}
+	if (prices_tell(o->prices, &run) == 0) {
+		const struct price_entry *entry = prices_entry(o->prices, &run);
+		const char *why = run.reasons[MEASURE_COST];
+		ret->now = now > 0 ? prices_per_second(&run) * 1e6 / now : NAN;
+		ret->advised = advised > 0 ? prices_per_second(&run) * 1e6 / advised : NAN;
+		ret->line = entry ? entry->line : 0;
+		error_set(&ret->why, ENODATA, "%s", why ? why : "the rate is not known");
+	}
+	digest_done(&run);
+}
+
+static void print_costs(const struct advise_options *o, const struct advice *a)
+{
+	struct advised_cost cost;
+	_cleanup_text_ struct text line = {0};
+	find_cost(o, a, &cost);
+	if (isfinite(cost.now)) {
+		prices_append_amount(&line, cost.now, o->prices->currency);
+		text_append_string(&line, " for a million samples");
+	} else {
+		text_append_string(&line, "not known: ");
+		text_append_printable(&line, cost.why.text, strlen(cost.why.text));
+	}
+	if (isfinite(cost.advised)) {
+		text_append_string(&line, " now, ");
+		prices_append_amount(&line, cost.advised, o->prices->currency);
+		text_append_string(&line, " as advised");
+	}
+	if (cost.line > 0) {
+		text_format(&line, " (%s:%u)", o->prices->path, cost.line);
+	}
+	printf("cost           %s\n", line.data ? line.data : "");
+}
+
+static json_t *costs_json(const struct advise_options *o, const struct advice *a)
+{
+	struct advised_cost cost;
+	json_t *json = json_object();
+	find_cost(o, a, &cost);
+	json_object_set_new(json, "currency", json_from_text(o->prices->currency));
+	json_object_set_new(json, "now", json_from_number(cost.now));
+	json_object_set_new(json, "advised", json_from_number(cost.advised));
+	json_object_set_new(
+		json, "missing", json_from_text(isfinite(cost.now) ? NULL : cost.why.text));
+	return json;
+}
+
 // Keeps the answer and prints it.
 static int write_answer(
 	const struct advise_options *o, const struct advice *a, const struct advice_config *config)
@@ -1340,6 +1416,9 @@ static int write_answer(
 	}
 	int status = keep_answer(json, config->folder);
 	if (o->json) {
+		if (o->prices) {
+			json_object_set_new(json, "cost", costs_json(o, a));
+		}
 		if (json_write(json, stdout) < 0) {
 			return command_fail("cannot write: %s", strerrordesc_np(errno));
 		}
@@ -1351,6 +1430,9 @@ static int write_answer(
 		advice_answer_print(stdout, a, config, folder);
 		if (o->thesis) {
 			advice_answer_print_thesis(stdout, a);
+		}
+		if (o->prices) {
+			print_costs(o, a);
 		}
 	}
 	int written = command_flush();
@@ -1443,10 +1525,11 @@ static const char *find_wrong_from(const struct advise_options *o)
 		return speeds ? "advise: --disk-read, --gpu-speed and --cpu-speed need --from"
 		              : NULL;
 	}
-	if (o->stalls || o->tries || o->request || o->converge_ns || o->thesis || o->n_labels > 0) {
+	if (o->stalls || o->tries || o->request || o->converge_ns || o->thesis || o->n_labels > 0 ||
+		o->prices_path) {
 		return "advise: --from cannot be combined with --stalls, --try, --sbatch, "
 		       "--docker, "
-		       "--kubernetes, --validate, --thesis or --label";
+		       "--kubernetes, --validate, --thesis, --label or --prices";
 	}
 	if (o->n_runs == 0) {
 		return "advise: --from: expected a run";
@@ -1464,6 +1547,9 @@ static const char *find_wrong(const struct advise_options *o)
 	}
 	if (o->stalls && o->tries) {
 		return "advise: --stalls and --try cannot be combined";
+	}
+	if ((o->stalls || o->tries) && o->prices_path) {
+		return "advise: --prices cannot be combined with --stalls or --try";
 	}
 	if ((o->stalls || o->tries) && (o->memory_bytes || o->cpus || o->request || o->verify ||
 					       o->epochs || o->n_labels > 0)) {
@@ -1513,6 +1599,10 @@ int command_advise(int argc, char **argv)
 	const char *wrong = find_wrong(&o);
 	if (wrong) {
 		return command_usage("advise", "%s", wrong);
+	}
+	_cleanup_(prices_done) struct prices room;
+	if (!reading_prices(o.prices_path, &room, &o.prices)) {
+		return STATUS_FAILURE;
 	}
 	bool runs = !o.from || o.verify;
 	_cleanup_free_ char *folder = runs ? make_folder(&o) : NULL;

@@ -25,6 +25,7 @@
 #include "study/catalogue.h"
 #include "study/comparison.h"
 #include "study/pivot.h"
+#include "study/prices.h"
 #include "study/selection.h"
 #include "sweep/plan_of_runs.h"
 
@@ -173,7 +174,8 @@ enum {
 	OPTION_BESIDE,
 	OPTION_FIGURE,
 	OPTION_JSON,
-	OPTION_KEEP_SCRIPT
+	OPTION_KEEP_SCRIPT,
+	OPTION_PRICES
 };
 
 struct compare_options {
@@ -184,6 +186,7 @@ struct compare_options {
 	bool baseline_given; // it may be empty: no baseline
 	struct pivot_match baseline[COMPARISON_BASELINE_MAX]; // [n_baseline]
 	size_t n_baseline;
+	const char *prices; // path; NULL: as STRAIN_PRICES says
 	const char *format; // NULL: by the output's name, else text
 	const char *output; // NULL or "-": standard output
 	struct compare_layout layout;
@@ -210,6 +213,7 @@ static const struct argp_option options[] = {
 		"compare each cell with the one that has these labels (speed-up or ratio); "
 		"default: the baseline of the sweep's plan; '' for none",
 		1},
+	{"prices", OPTION_PRICES, READING_PRICES_ARGUMENT, 0, READING_PRICES_HELP, 1},
 	{"layout", OPTION_LAYOUT, "NAME", 0,
 		"print the table or draw the figure NAME of a document; 'list' lists them", 1},
 	{"beside", OPTION_BESIDE, "published", 0, "with --layout, also show the published numbers",
@@ -340,6 +344,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case OPTION_BASELINE:
 		add_baseline(compare, argument, state);
+		return 0;
+	case OPTION_PRICES:
+		compare->prices = argument;
 		return 0;
 	case OPTION_FORMAT:
 		compare->format = argument;
@@ -556,17 +563,19 @@ static int compare_runs(const struct compare_options *compare, const struct sele
 	return status;
 }
 
-static int compare_all(struct compare_options *compare, enum pivot_format format)
+static int compare_all(
+	struct compare_options *compare, const struct prices *prices, enum pivot_format format)
 {
 	struct catalogue c = {0};
 	struct selected selected = {0};
-	const struct catalogue_options wanted = {
+	const struct catalogue_options wanted = {.prices = prices,
 		.advice = compare->layout.name && layout_show_needs_advice(compare->layout.name)};
 	int status = reading_catalogue(compare->paths, compare->n_paths, &wanted, &c);
 	if (status != STATUS_OK) {
 		return status;
 	}
-	if (!reading_knows_conditions(&compare->selection, &c)) {
+	if (!reading_has_prices(&compare->selection, &c, prices) ||
+		!reading_knows_conditions(&compare->selection, &c)) {
 		status = STATUS_FAILURE;
 	} else if (selected_find(&compare->selection, &c, compare->paths, &selected) < 0) {
 		status = command_fail("cannot compare: %s", strerrordesc_np(ENOMEM));
@@ -602,13 +611,16 @@ int command_compare(int argc, char **argv)
 		found = reading_find_all(paths, compare->n_paths);
 	}
 	enum pivot_format format;
+	_cleanup_(prices_done) struct prices room = {0};
+	const struct prices *prices = NULL;
+	found = found && reading_prices(compare->prices, &room, &prices);
 	int status = found ? compare_layout_check(&compare->layout) : STATUS_FAILURE;
 	status = status == STATUS_OK ? find_format(compare, &format) : status;
 	if (status == STATUS_OK && compare->layout.name &&
 		!layout_show_needs_runs(compare->layout.name)) {
 		status = compare_layout_show(&compare->layout, NULL, 0, format);
 	} else if (status == STATUS_OK) {
-		status = compare_all(compare, format);
+		status = compare_all(compare, prices, format);
 	}
 	for (size_t i = 0; i < compare->n_paths; i++) {
 		free(paths[i]);

@@ -10,10 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "cmd/command.h"
 #include "cmd/reading.h"
 #include "show/run_list.h"
 #include "study/catalogue.h"
+#include "study/prices.h"
 #include "study/selection.h"
 
 struct ls_options {
@@ -22,7 +24,10 @@ struct ls_options {
 	const char *sort;
 	bool reverse;
 	bool json;
+	const char *prices; // path; NULL: as STRAIN_PRICES says
 };
+
+enum { OPTION_JSON = 256, OPTION_PRICES };
 
 static const struct argp_option options[] = {
 	{"where", 'w', "LABEL=VALUE", 0,
@@ -34,7 +39,8 @@ static const struct argp_option options[] = {
 		"measure (strain compare --value help lists them)",
 		0},
 	{"reverse", 'r', NULL, 0, "reverse the order", 0},
-	{"json", 256, NULL, 0, "print one JSON array", 0},
+	{"json", OPTION_JSON, NULL, 0, "print one JSON array", 0},
+	{"prices", OPTION_PRICES, READING_PRICES_ARGUMENT, 0, READING_PRICES_HELP, 0},
 	{0},
 };
 
@@ -51,8 +57,11 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case 'r':
 		ls->reverse = true;
 		return 0;
-	case 256:
+	case OPTION_JSON:
 		ls->json = true;
+		return 0;
+	case OPTION_PRICES:
+		ls->prices = argument;
 		return 0;
 	case ARGP_KEY_ARG:
 		if (ls->directory) {
@@ -84,10 +93,10 @@ static int show(struct run_list *l, const struct ls_options *ls, const char *dir
 	return r < 0 ? command_fail("cannot list: %s", strerrordesc_np(-r)) : command_flush();
 }
 
-static bool needs_all(const struct ls_options *ls)
+static bool needs_all(const struct ls_options *ls, const struct prices *prices)
 {
 	enum measure_id measure = run_list_measure(ls->sort);
-	return selection_needs_all(&ls->selection) ||
+	return prices || selection_needs_all(&ls->selection) ||
 	       (measure < N_MEASURES && !measures[measure].job_only);
 }
 
@@ -100,6 +109,15 @@ int command_ls(int argc, char **argv)
 		NULL, NULL, NULL};
 	struct ls_options ls = {.sort = "start"};
 	reading_options(&argp, argc, argv, &ls);
+	_cleanup_(prices_done) struct prices room;
+	const struct prices *prices;
+	enum measure_id sort = run_list_measure(ls.sort);
+	if (!reading_prices(ls.prices, &room, &prices)) {
+		return STATUS_FAILURE;
+	}
+	if (!prices && sort < N_MEASURES && measure_is_priced(sort)) {
+		return command_usage("ls", "--sort %s needs a price list (--prices FILE)", ls.sort);
+	}
 	char *paths[2] = {ls.directory};
 	size_t n = 1;
 	bool found = true;
@@ -111,8 +129,12 @@ int command_ls(int argc, char **argv)
 	}
 	struct catalogue catalogue = {0};
 	struct run_list list = {0};
-	const struct catalogue_options wanted = {.job_only = !needs_all(&ls), .advice = true};
+	const struct catalogue_options wanted = {
+		.job_only = !needs_all(&ls, prices), .advice = true, .prices = prices};
 	int status = found ? reading_catalogue(paths, n, &wanted, &catalogue) : STATUS_FAILURE;
+	if (status == STATUS_OK && !reading_has_prices(&ls.selection, &catalogue, prices)) {
+		status = STATUS_FAILURE;
+	}
 	if (status == STATUS_OK) {
 		(void)reading_knows_conditions(&ls.selection, &catalogue);
 		status = run_list_fill(&list, &catalogue, &ls.selection, paths[0]) < 0

@@ -20,6 +20,7 @@
 #include "runfile/amend.h"
 #include "runfile/index.h"
 #include "study/catalogue.h"
+#include "study/prices.h"
 #include "study/selection.h"
 
 void reading_option_error(const struct argp_state *state, const char *format, ...)
@@ -384,4 +385,31 @@ bool reading_knows_conditions(const struct selection *s, const struct catalogue 
 		reading_unknown_label(c, "--where", unknown, true);
 	}
 	return !unknown;
+}
+
+bool reading_has_prices(
+	const struct selection *s, const struct catalogue *c, const struct prices *prices)
+{
+	const char *priced = prices ? NULL : selection_needs_prices(s, c);
+	if (priced) {
+		command_fail("--where %s: needs a price list (--prices FILE)", priced);
+	}
+	return !priced;
+}
+
+bool reading_prices(const char *path, struct prices *room, const struct prices **ret)
+{
+	struct error e = {0};
+	const char *chosen = path ? path : secure_getenv("STRAIN_PRICES");
+	*ret = NULL;
+	*room = (struct prices){0};
+	if (!chosen || (!path && !*chosen)) {
+		return true;
+	}
+	if (prices_open(chosen, room, &e) < 0) {
+		command_fail("%s%s", path ? "--prices: " : "STRAIN_PRICES: ", e.text);
+		return false;
+	}
+	*ret = room;
+	return true;
 }

@@ -13,6 +13,7 @@
 
 struct catalogue;
 struct catalogue_options;
+struct prices;
 struct selection;
 
 // Parses options with argp. --help and --usage print and exit. A wrong option is reported in one
@@ -53,3 +54,16 @@ void reading_unknown_label(
 	const struct catalogue *c, const char *option, const char *name, bool measures_too);
 // False after it has printed that a condition names neither a label of these runs nor a measure.
 bool reading_knows_conditions(const struct selection *s, const struct catalogue *c);
+// False after it has printed that a condition needs a price list. prices: of reading_prices.
+bool reading_has_prices(
+	const struct selection *s, const struct catalogue *c, const struct prices *prices);
+
+// The text of option --prices in the table of a command's options.
+#define READING_PRICES_ARGUMENT "FILE"
+#define READING_PRICES_HELP                                                                \
+	"compute costs from this price list (default: $STRAIN_PRICES); strain-compare(1) " \
+	"describes it"
+
+// Reads the price list of option --prices; of $STRAIN_PRICES, if `path` is NULL and it is set. *ret
+// is `room`, or NULL if neither is given. False after it has printed what is wrong.
+bool reading_prices(const char *path, struct prices *room, const struct prices **ret);

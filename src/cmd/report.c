@@ -28,6 +28,7 @@
 #include "show/page.h"
 #include "show/page_sweep.h"
 #include "study/catalogue.h"
+#include "study/prices.h"
 #include "study/comparison.h"
 #include "verdict/verdict.h"
 
@@ -152,11 +153,12 @@ static bool report_is_sweep(char *const *paths, size_t n_paths)
 	return false;
 }
 
-static int read_catalogue(
-	char *const *paths, size_t n_paths, struct catalogue *ret, struct error *e)
+static int read_catalogue(char *const *paths, size_t n_paths, const struct prices *prices,
+	struct catalogue *ret, struct error *e)
 {
 	struct progress_of_runs progress;
-	struct catalogue_options options = {.progressed = progress_of_runs, .context = &progress};
+	struct catalogue_options options = {
+		.prices = prices, .progressed = progress_of_runs, .context = &progress};
 	progress_of_runs_start(&progress, "reading runs");
 	int r = catalogue_read_with(paths, n_paths, &options, ret, e);
 	progress_of_runs_end(&progress);
@@ -193,11 +195,12 @@ static int write_catalogue(FILE *out, const struct catalogue *catalogue, char *c
 // Writes the page, and reports on standard error what could not be read. *ret_n of *ret_of runs are
 // on it. `output` is the path of the page; NULL: not a file. Returns 0, or -errno with nothing
 // written if no run can be read.
-static int report_sweep_write(FILE *out, char *const *paths, size_t n_paths, const char *output,
-	size_t *ret_n, size_t *ret_of, struct error *e)
+static int report_sweep_write(FILE *out, char *const *paths, size_t n_paths,
+	const struct prices *prices, const char *output, size_t *ret_n, size_t *ret_of,
+	struct error *e)
 {
 	struct catalogue catalogue = {0};
-	int r = read_catalogue(paths, n_paths, &catalogue, e);
+	int r = read_catalogue(paths, n_paths, prices, &catalogue, e);
 	if (r < 0) {
 		return r;
 	}
@@ -220,11 +223,13 @@ struct report_options {
 	const char *output;
 	const char *keep_directory;
 	bool force;
+	const char *prices_path; // NULL: as STRAIN_PRICES says
+	const struct prices *prices; // NULL: none
 	char **runs; // part of argv
 	size_t n_runs;
 };
 
-enum { OPTION_KEEP = 256 };
+enum { OPTION_KEEP = 256, OPTION_PRICES };
 
 static const struct argp_option option_table[] = {
 	{"output", 'o', "FILE", 0,
@@ -234,6 +239,7 @@ static const struct argp_option option_table[] = {
 	{"force", 'f', NULL, 0, "overwrite FILE even if it is not a report", 0},
 	{"keep-script", OPTION_KEEP, "FOLDER", 0,
 		"with a figure, keep gnuplot's script and data in FOLDER", 0},
+	{"prices", OPTION_PRICES, READING_PRICES_ARGUMENT, 0, READING_PRICES_HELP, 0},
 	{0},
 };
 
@@ -249,6 +255,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 		return 0;
 	case OPTION_KEEP:
 		options->keep_directory = argument;
+		return 0;
+	case OPTION_PRICES:
+		options->prices_path = argument;
 		return 0;
 	case ARGP_KEY_ARG:
 		options->runs[options->n_runs++] = argument;
@@ -377,7 +386,7 @@ static int write_page(
 {
 	if (report_is_sweep(options->runs, options->n_runs)) {
 		bool stays = strcmp(options->output, "-") != 0;
-		return report_sweep_write(out, options->runs, options->n_runs,
+		return report_sweep_write(out, options->runs, options->n_runs, options->prices,
 			stays ? options->output : NULL, &ret->n, &ret->of, e);
 	}
 	size_t n = 0;
@@ -498,6 +507,10 @@ int command_report(int argc, char **argv)
 	int status = check_output(&options);
 	if (status != STATUS_OK) {
 		return status;
+	}
+	_cleanup_(prices_done) struct prices room;
+	if (!reading_prices(options.prices_path, &room, &options.prices)) {
+		return STATUS_FAILURE;
 	}
 	char newest[] = "-1";
 	if (options.n_runs == 0) {

@@ -19,8 +19,10 @@
 #include "show/run_json.h"
 #include "show/run_text.h"
 #include "study/catalogue.h"
+#include "study/digest.h"
 #include "study/joint.h"
 #include "study/kept_advice.h"
+#include "study/prices.h"
 #include "verdict/verdict.h"
 
 // --- the answer that `strain advise` kept, as it was printed
@@ -85,30 +87,6 @@ static char *find_directory(const char *name)
 	return is ? take_pointer(path) : NULL;
 }
 
-// Returns an exit status.
-static int show_job(char *directory, const char *job, bool all, bool json)
-{
-	struct catalogue catalogue;
-	struct joint joint;
-	struct error e = {0};
-	const struct catalogue_options options = {0};
-	if (reading_catalogue((char *const[]){directory}, 1, &options, &catalogue) != STATUS_OK) {
-		return STATUS_FAILURE;
-	}
-	int status;
-	if (joint_read(&catalogue, job, &joint, &e) < 0) {
-		status = command_fail("%s: %s", directory, e.text);
-	} else {
-		int r = json ? joint_show_json(&joint, stdout)
-		             : joint_show_text(&joint, all, stdout);
-		joint_done(&joint);
-		status = r < 0 ? command_fail("cannot show: %s", strerrordesc_np(-r))
-		               : command_flush();
-	}
-	catalogue_done(&catalogue);
-	return status;
-}
-
 // --- runs
 
 struct show_options {
@@ -116,9 +94,10 @@ struct show_options {
 	const char *job; // of the runs of a directory; NULL: that of the newest run
 	struct show_text_options text;
 	bool json;
+	const char *prices; // path; NULL: as STRAIN_PRICES says
 };
 
-enum { OPTION_JSON = 256, OPTION_JOB };
+enum { OPTION_JSON = 256, OPTION_JOB, OPTION_PRICES };
 
 static const struct argp_option options[] = {
 	{"all", 'a', NULL, 0, "show every process and every event", 0},
@@ -128,6 +107,7 @@ static const struct argp_option options[] = {
 		0},
 	{"job", OPTION_JOB, "NAME", 0, "of the runs in a directory, join those of this job", 0},
 	{"json", OPTION_JSON, NULL, 0, "print one JSON document", 0},
+	{"prices", OPTION_PRICES, READING_PRICES_ARGUMENT, 0, READING_PRICES_HELP, 0},
 	{0},
 };
 
@@ -147,6 +127,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case OPTION_JSON:
 		show->json = true;
 		return 0;
+	case OPTION_PRICES:
+		show->prices = argument;
+		return 0;
 	case ARGP_KEY_ARG:
 		if (show->run) {
 			reading_option_error(state, "expected one run, found '%s' too", argument);
@@ -156,6 +139,48 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
+}
+
+// Prints an analysed, judged run; with a price list also its cost. 0 or -errno.
+static int print_run(
+	const struct show_options *show, const struct analysis *a, const struct prices *prices)
+{
+	struct digest priced = {0};
+	int r = prices ? digest_make(a, &priced) : 0;
+	r = r < 0 || !prices ? r : prices_tell(prices, &priced);
+	if (r == 0) {
+		struct show_text_options text = show->text;
+		text.prices = prices;
+		text.priced = prices ? &priced : NULL;
+		r = show->json ? run_json_write(a, text.priced, stdout)
+		               : run_text_print(a, &text, stdout);
+	}
+	digest_done(&priced);
+	return r;
+}
+
+// Returns an exit status.
+static int show_job(char *directory, const struct show_options *show, const struct prices *prices)
+{
+	struct catalogue catalogue;
+	struct joint joint;
+	struct error e = {0};
+	const struct catalogue_options wanted = {.prices = prices};
+	if (reading_catalogue((char *const[]){directory}, 1, &wanted, &catalogue) != STATUS_OK) {
+		return STATUS_FAILURE;
+	}
+	int status;
+	if (joint_read(&catalogue, show->job, &joint, &e) < 0) {
+		status = command_fail("%s: %s", directory, e.text);
+	} else {
+		int r = show->json ? joint_show_json(&joint, stdout)
+		                   : joint_show_text(&joint, show->text.all, stdout);
+		joint_done(&joint);
+		status = r < 0 ? command_fail("cannot show: %s", strerrordesc_np(-r))
+		               : command_flush();
+	}
+	catalogue_done(&catalogue);
+	return status;
 }
 
 int command_show(int argc, char **argv)
@@ -172,10 +197,15 @@ int command_show(int argc, char **argv)
 	if (advice) {
 		return show_advice(advice, show.json);
 	}
+	_cleanup_(prices_done) struct prices room;
+	const struct prices *prices;
+	if (!reading_prices(show.prices, &room, &prices)) {
+		return STATUS_FAILURE;
+	}
 	_cleanup_free_ char *directory = find_directory(show.run);
 	if (directory || show.job) {
 		char here[] = ".";
-		return show_job(directory ? directory : here, show.job, show.text.all, show.json);
+		return show_job(directory ? directory : here, &show, prices);
 	}
 	_cleanup_reader_ struct reader *reader = reading_open(show.run);
 	struct analysis analysis;
@@ -193,8 +223,7 @@ int command_show(int argc, char **argv)
 		return command_fail("%s", e.text);
 	}
 	reading_damage(&analysis);
-	int r = show.json ? run_json_write(&analysis, stdout)
-	                  : run_text_print(&analysis, &show.text, stdout);
+	int r = print_run(&show, &analysis, prices);
 	verdict_done(&verdict);
 	analysis_done(&analysis);
 	return r < 0 ? command_fail("cannot show: %s", strerrordesc_np(-r)) : command_flush();

@@ -23,6 +23,7 @@
 #include "cmd/command.h"
 #include "cmd/reading.h"
 #include "show/sweep_tables.h"
+#include "study/prices.h"
 #include "sweep/attempt.h"
 #include "sweep/forecast.h"
 #include "sweep/results.h"
@@ -273,12 +274,12 @@ static int print_trials(const struct sweep *sweep, bool json)
 }
 
 // Reads the runs and prints the results; an exit status.
-static int print_results(const struct sweep *sweep, bool json)
+static int print_results(const struct sweep *sweep, const struct prices *prices, bool json)
 {
 	struct results results;
 	struct error e = {0};
 	int status = STATUS_FAILURE;
-	if (results_read(sweep, &results, &e) < 0) {
+	if (results_read(sweep, prices, &results, &e) < 0) {
 		command_fail("%s", e.text);
 	} else {
 		for (size_t i = 0; i < results.catalogue.n_unreadable; i++) {
@@ -294,12 +295,13 @@ static int print_results(const struct sweep *sweep, bool json)
 
 // --- options
 
-enum { OPTION_FORCE = 256, OPTION_DRY_RUN, OPTION_JSON, OPTION_JOBS };
+enum { OPTION_FORCE = 256, OPTION_DRY_RUN, OPTION_JSON, OPTION_JOBS, OPTION_PRICES };
 
 struct sweep_command {
 	struct sweep_options options;
 	bool dry_run;
 	bool json;
+	const char *prices; // path; NULL: as STRAIN_PRICES says
 };
 
 static const struct argp_option options[] = {
@@ -308,6 +310,7 @@ static const struct argp_option options[] = {
 		0},
 	{"force", OPTION_FORCE, NULL, 0, "resume with a plan that changed after the start", 0},
 	{"json", OPTION_JSON, NULL, 0, "print JSON", 0},
+	{"prices", OPTION_PRICES, READING_PRICES_ARGUMENT, 0, READING_PRICES_HELP, 0},
 	// for an error message that explains why not
 	{"jobs", OPTION_JOBS, "N", OPTION_HIDDEN, NULL, 0},
 	{0},
@@ -332,6 +335,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 		return 0;
 	case OPTION_JSON:
 		c->json = true;
+		return 0;
+	case OPTION_PRICES:
+		c->prices = argument;
 		return 0;
 	case OPTION_JOBS:
 		if (strcmp(argument, "1") != 0) {
@@ -417,7 +423,7 @@ static int run_trials(struct sweep *sweep, struct sweep_progress *progress)
 	                                                         : STATUS_OK;
 }
 
-static int run_sweep(struct sweep *sweep, bool json)
+static int run_sweep(struct sweep *sweep, const struct prices *prices, bool json)
 {
 	struct sweep_progress progress;
 	struct error e = {0};
@@ -428,7 +434,7 @@ static int run_sweep(struct sweep *sweep, bool json)
 	catch_signals();
 	int status = run_trials(sweep, &progress);
 	time_left_done(&progress.left);
-	return status == STATUS_OK ? print_results(sweep, json) : status;
+	return status == STATUS_OK ? print_results(sweep, prices, json) : status;
 }
 
 int command_sweep(int argc, char **argv)
@@ -446,10 +452,15 @@ int command_sweep(int argc, char **argv)
 	if (!c.options.plan) {
 		return command_usage("sweep", "sweep: expected a plan: PLAN.yaml");
 	}
+	_cleanup_(prices_done) struct prices room;
+	const struct prices *prices;
+	if (!reading_prices(c.prices, &room, &prices)) {
+		return STATUS_FAILURE; // before any trial runs
+	}
 	if (sweep_open(&c.options, &sweep, &e) < 0) {
 		return command_fail("%s", e.text);
 	}
-	int status = c.dry_run ? print_trials(&sweep, c.json) : run_sweep(&sweep, c.json);
+	int status = c.dry_run ? print_trials(&sweep, c.json) : run_sweep(&sweep, prices, c.json);
 	sweep_close(&sweep);
 	return status;
 }

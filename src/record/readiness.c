@@ -347,6 +347,7 @@ static const struct {
 	{"host", "paging", "paging"},
 	{"host", "load", "load"},
 	{"disks", "io", "reads, writes and queues"},
+	{"energy", "energy", "energy"},
 	{"network", "io", "bytes and packets"},
 	{"nvml", "utilization", "utilization"},
 	{"nvml", "memory", "memory"},

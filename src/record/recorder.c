@@ -742,6 +742,25 @@ static void put_command(struct description *d, char *const *command)
 
 // ---- the machine
 
+// The number of PCI devices of NVIDIA: 0 tells that a machine without a driver has no GPU to lose.
+static void put_pci_devices(struct description *d)
+{
+	enum { TABLE_BYTES = 1024 * 1024 };
+	_cleanup_free_ char *buffer = malloc(TABLE_BYTES);
+	struct cursor table, line, field;
+	unsigned n = 0;
+	if (!buffer || file_read_once(d->root, "proc/bus/pci/devices", buffer, TABLE_BYTES, &table,
+			       NULL) < 0) {
+		return;
+	}
+	while (cursor_line(&table, &line)) { // "0100\t10de20b2\t...": place, vendor and device
+		bool is = cursor_word(&line, &field) && cursor_word(&line, &field) &&
+		          field.end - field.at == 8;
+		n += is && strncasecmp(field.at, "10de", 4) == 0;
+	}
+	put_format(d, "nvidia_pci_devices", "%u", n);
+}
+
 static void put_machine(struct description *d)
 {
 	char boot[64];
@@ -753,6 +772,7 @@ static void put_machine(struct description *d)
 	if (file_read_line(d->root, "proc/sys/kernel/random/boot_id", boot, sizeof(boot))) {
 		put(d, "boot_id", boot);
 	}
+	put_pci_devices(d);
 }
 
 // ---- limits
@@ -847,6 +867,38 @@ static void put_limits(struct description *d, const struct limits *limits)
 	}
 }
 
+// ---- what a batch system allocated
+
+// Slurm's figures count only in a task that it started on this node: salloc sets some of them on
+// the login node, too. Those of other launchers are set for ranks only.
+static void put_allocation(struct description *d)
+{
+	static const struct {
+		const char *variable;
+		const char *key;
+		bool slurm;
+	} facts[] = {
+		{"SLURM_CPUS_ON_NODE", "slurm_cpus_on_node", true},
+		{"SLURM_CPUS_PER_TASK", "slurm_cpus_per_task", true},
+		{"SLURM_MEM_PER_NODE", "slurm_mem_per_node", true},
+		{"SLURM_MEM_PER_CPU", "slurm_mem_per_cpu", true},
+		{"SLURM_GPUS_ON_NODE", "slurm_gpus_on_node", true},
+		{"SLURM_JOB_GPUS", "slurm_job_gpus", true},
+		{"SLURM_STEP_TASKS_PER_NODE", "slurm_step_tasks_per_node", true},
+		{"SLURM_NODEID", "slurm_nodeid", true},
+		{"LOCAL_WORLD_SIZE", "local_world_size", false},
+		{"OMPI_COMM_WORLD_LOCAL_SIZE", "ompi_comm_world_local_size", false},
+		{"MPI_LOCALNRANKS", "mpi_localnranks", false},
+	};
+	bool on_node = getenv("SLURMD_NODENAME") != NULL;
+	for (size_t i = 0; i < ARRAY_LENGTH(facts); i++) {
+		const char *value = getenv(facts[i].variable);
+		if (value && *value && strlen(value) < 1024 && (on_node || !facts[i].slurm)) {
+			put(d, facts[i].key, value);
+		}
+	}
+}
+
 // ---- settings that the job inherits
 
 // Settings that determine how the job's threads wait for each other, and their number.
@@ -930,6 +982,7 @@ static int describe_run(struct writer *w, const struct recorder_config *config)
 	} else {
 		put_command(&d, config->options->command);
 		put_limits(&d, config->limits);
+		put_allocation(&d);
 		put_thread_settings(&d);
 	}
 	return d.rc;

@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/words.h"
+#include "run/allocation.h"
 #include "run/analysis.h"
 #include "run/names.h"
 #include "run/gpu_facts.h"
@@ -25,9 +26,11 @@ static double known(double value, const char *otherwise, const char **ret_why)
 
 // --- time
 
+static const char no_duration[] = "the duration of the run is not known";
+
 static double duration(const struct analysis *a, const char **ret_why)
 {
-	return known(a->overview.duration_s, "the duration of the run is not known", ret_why);
+	return known(a->overview.duration_s, no_duration, ret_why);
 }
 
 // The index of the first epoch with a known start, list->n at most. If lines end epochs, the first
@@ -357,6 +360,89 @@ static double recorder_cpu(const struct analysis *a, const char **ret_why)
 		"the cost of recording was not measured", ret_why);
 }
 
+// --- energy
+
+static const char *why_no_host_energy(const struct analysis *a)
+{
+	const struct missing_list *missing = &a->tables.missing;
+	for (size_t i = 0; i < missing->n; i++) {
+		for (size_t k = 0; k < missing->items[i].n_metrics; k++) {
+			if (strcmp(missing->items[i].kind, "host") == 0 &&
+				strcmp(missing->items[i].metrics[k], NAME_HOST_ENERGY) == 0) {
+				return missing->items[i].reason;
+			}
+		}
+	}
+	return "the energy of the machine was not recorded";
+}
+
+// The machine's processors and memory: by all programs.
+static double host_energy(const struct analysis *a, const char **ret_why)
+{
+	return known(tables_figure(&a->tables, tables_first(&a->tables, ENTITY_HOST),
+			     NAME_HOST_ENERGY, FIGURE_TOTAL),
+		why_no_host_energy(a), ret_why);
+}
+
+// GPUs that the machine is known not to have use none.
+static double energy(const struct analysis *a, const char **ret_why)
+{
+	struct allocation allocation;
+	double host = host_energy(a, ret_why);
+	allocation_find(a, &allocation);
+	if (isnan(host) || allocation.of[ALLOCATED_GPUS].amount == 0) {
+		return host;
+	}
+	return host + gpu_energy(a, ret_why); // NAN with its reason
+}
+
+// --- allocated against used
+
+static double allocated(const struct analysis *a, enum allocated_kind kind, const char **ret_why)
+{
+	struct allocation all;
+	allocation_find(a, &all);
+	return known(all.of[kind].amount, all.of[kind].why, ret_why);
+}
+
+static double hours_allocated(
+	const struct analysis *a, enum allocated_kind kind, double unit, const char **ret_why)
+{
+	struct allocation all;
+	allocation_find(a, &all);
+	return known(allocated_held(&all, kind) / unit,
+		isfinite(all.of[kind].amount) ? no_duration : all.of[kind].why, ret_why);
+}
+
+static double idle_hours(
+	const struct analysis *a, enum allocated_kind kind, double unit, const char **ret_why)
+{
+	struct allocation all;
+	const char *why;
+	allocation_find(a, &all);
+	double idle = allocated_idle(&all, kind, &why);
+	return known(idle / unit, why, ret_why);
+}
+
+#define SECONDS_PER_HOUR 3600.0
+#define ALLOCATION_OF(name, hours, kind, unit)                                          \
+	static double name##_allocated(const struct analysis *a, const char **ret_why)  \
+	{                                                                               \
+		return allocated(a, kind, ret_why);                                     \
+	}                                                                               \
+	static double hours##_allocated(const struct analysis *a, const char **ret_why) \
+	{                                                                               \
+		return hours_allocated(a, kind, unit * SECONDS_PER_HOUR, ret_why);      \
+	}                                                                               \
+	static double idle_##hours(const struct analysis *a, const char **ret_why)      \
+	{                                                                               \
+		return idle_hours(a, kind, unit * SECONDS_PER_HOUR, ret_why);           \
+	}
+ALLOCATION_OF(cpus, cpu_hours, ALLOCATED_CPUS, 1)
+ALLOCATION_OF(memory, gb_hours, ALLOCATED_MEMORY, 1e9)
+ALLOCATION_OF(gpus, gpu_hours, ALLOCATED_GPUS, 1)
+#undef ALLOCATION_OF
+
 // --- the table
 
 const struct measure measures[N_MEASURES] = {
@@ -455,6 +541,68 @@ const struct measure measures[N_MEASURES] = {
 	[MEASURE_RECORDER_CPU] = {"recorder_cpu", "cost of recording", "%", MEASURE_KIND_PERCENT,
 		BETTER_LESS, false, "CPU time of the recorder, in per cent of one CPU.",
 		recorder_cpu},
+	[MEASURE_HOST_ENERGY] = {"host_energy", "host energy", "J", MEASURE_KIND_JOULES,
+		BETTER_LESS, false,
+		"Energy of the machine's processors and memory during the run, by all programs "
+		"(RAPL).",
+		host_energy},
+	[MEASURE_ENERGY] = {"energy", "energy", "J", MEASURE_KIND_JOULES, BETTER_LESS, false,
+		"host_energy and gpu_energy. The rest of the machine (disks, fans, losses of its "
+		"power supply) is not in it.",
+		energy},
+	[MEASURE_CPUS_ALLOCATED] = {"cpus_allocated", "CPUs allocated", "{cpu}",
+		MEASURE_KIND_NUMBER, BETTER_LESS, true,
+		"CPUs that the job was allocated: the smallest of CPU affinity, quota, Slurm's "
+		"share and the machine.",
+		cpus_allocated},
+	[MEASURE_CPU_HOURS_ALLOCATED] = {"cpu_hours_allocated", "CPU hours allocated", "h",
+		MEASURE_KIND_NUMBER, BETTER_LESS, true, "cpus_allocated times duration.",
+		cpu_hours_allocated},
+	[MEASURE_IDLE_CPU_HOURS] = {"idle_cpu_hours", "CPU hours idle", "h", MEASURE_KIND_NUMBER,
+		BETTER_LESS, true, "CPU hours allocated but not used, of the recorded time.",
+		idle_cpu_hours},
+	[MEASURE_MEMORY_ALLOCATED] = {"memory_allocated", "memory allocated", "By",
+		MEASURE_KIND_BYTES, BETTER_LESS, true,
+		"Host memory that the job was allocated: the smallest of the limit of its cgroup, "
+		"Slurm's share and the machine.",
+		memory_allocated},
+	[MEASURE_GB_HOURS_ALLOCATED] = {"gb_hours_allocated", "GB hours allocated", "GBy.h",
+		MEASURE_KIND_NUMBER, BETTER_LESS, true,
+		"memory_allocated times duration, in 10^9 bytes.", gb_hours_allocated},
+	[MEASURE_IDLE_GB_HOURS] = {"idle_gb_hours", "GB hours idle", "GBy.h", MEASURE_KIND_NUMBER,
+		BETTER_LESS, true,
+		"GB hours allocated but not used (host_memory_mean), of the recorded time.",
+		idle_gb_hours},
+	[MEASURE_GPUS_ALLOCATED] = {"gpus_allocated", "GPUs allocated", "{gpu}",
+		MEASURE_KIND_NUMBER, BETTER_LESS, false,
+		"GPUs that the job was allocated: the smallest of those that it may use and "
+		"Slurm's share.",
+		gpus_allocated},
+	[MEASURE_GPU_HOURS_ALLOCATED] = {"gpu_hours_allocated", "GPU hours allocated", "h",
+		MEASURE_KIND_NUMBER, BETTER_LESS, false, "gpus_allocated times duration.",
+		gpu_hours_allocated},
+	[MEASURE_IDLE_GPU_HOURS] = {"idle_gpu_hours", "GPU hours idle", "h", MEASURE_KIND_NUMBER,
+		BETTER_LESS, false,
+		"GPU hours allocated without a kernel of the job's GPUs, of the recorded time.",
+		idle_gpu_hours},
+	[MEASURE_COST] = {"cost", "cost", "{money}", MEASURE_KIND_MONEY, BETTER_LESS, false,
+		"--prices: cost of what the job held, from its start to its end.", NULL},
+	[MEASURE_IDLE_COST] = {"idle_cost", "idle cost", "{money}", MEASURE_KIND_MONEY, BETTER_LESS,
+		false, "--prices: cost of what the job held and did not use.", NULL},
+	[MEASURE_COST_PER_EPOCH] = {"cost_per_epoch", "cost of an epoch", "{money}",
+		MEASURE_KIND_MONEY, BETTER_LESS, false, "--prices: cost of epoch_seconds.", NULL},
+	[MEASURE_COST_PER_MILLION_SAMPLES] = {"cost_per_million_samples",
+		"cost of a million samples", "{money}", MEASURE_KIND_MONEY, BETTER_LESS, false,
+		"--prices: cost of a million samples at samples_per_second.", NULL},
+	[MEASURE_SAMPLES_PER_COST] = {"samples_per_cost", "samples per unit of cost",
+		"{sample}/{money}", MEASURE_KIND_NUMBER, BETTER_MORE, false,
+		"--prices: samples trained for one unit of the currency, at samples_per_second.",
+		NULL},
+	[MEASURE_COST_TO_LOSS] = {"cost_to_loss", "cost to validation", "{money}",
+		MEASURE_KIND_MONEY, BETTER_LESS, false,
+		"--prices, strain advise --validate: cost of validation_seconds, until "
+		"validation_loss.",
+		NULL},
 	[MEASURE_LARGEST_BATCH] = {"largest_batch", "largest batch size", "{sample}",
 		MEASURE_KIND_COUNT, BETTER_MORE, true,
 		"strain advise: largest batch size that fits: the largest that ran, otherwise "
@@ -554,6 +702,11 @@ enum measure_id measure_by_name(const char *name)
 bool measure_is_of_advice(enum measure_id measure)
 {
 	return measure >= MEASURE_LARGEST_BATCH && measure <= MEASURE_VALIDATION_SECONDS;
+}
+
+bool measure_is_priced(enum measure_id measure)
+{
+	return measure >= MEASURE_COST && measure <= MEASURE_COST_TO_LOSS;
 }
 
 bool measure_is_speed(enum measure_id measure)

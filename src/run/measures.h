@@ -43,6 +43,23 @@ enum measure_id {
 	MEASURE_STEP_SHARE,
 	MEASURE_OTHER_SHARE,
 	MEASURE_RECORDER_CPU,
+	MEASURE_HOST_ENERGY,
+	MEASURE_ENERGY,
+	MEASURE_CPUS_ALLOCATED,
+	MEASURE_CPU_HOURS_ALLOCATED,
+	MEASURE_IDLE_CPU_HOURS,
+	MEASURE_MEMORY_ALLOCATED,
+	MEASURE_GB_HOURS_ALLOCATED,
+	MEASURE_IDLE_GB_HOURS,
+	MEASURE_GPUS_ALLOCATED,
+	MEASURE_GPU_HOURS_ALLOCATED,
+	MEASURE_IDLE_GPU_HOURS,
+	MEASURE_COST, // from here to MEASURE_COST_TO_LOSS: measure_is_priced
+	MEASURE_IDLE_COST,
+	MEASURE_COST_PER_EPOCH,
+	MEASURE_COST_PER_MILLION_SAMPLES,
+	MEASURE_SAMPLES_PER_COST,
+	MEASURE_COST_TO_LOSS,
 	MEASURE_LARGEST_BATCH, // from here to MEASURE_VALIDATION_SECONDS: measure_is_of_advice
 	MEASURE_LARGEST_BATCH_LOW,
 	MEASURE_LARGEST_BATCH_HIGH,
@@ -79,6 +96,7 @@ enum measure_kind {
 	MEASURE_KIND_NUMBER,
 	MEASURE_KIND_WATTS,
 	MEASURE_KIND_JOULES,
+	MEASURE_KIND_MONEY, // in the currency of the price list
 	MEASURE_KIND_WORDS,
 };
 
@@ -94,7 +112,7 @@ struct measure {
 	const char *help; // one sentence
 	// Sets *ret_why if it returns NAN: one line, static or owned by the analysis. The text may
 	// come from the run: escape it. NULL: words, or the run file does not have it
-	// (measure_is_of_advice).
+	// (measure_is_of_advice, measure_is_priced).
 	double (*compute)(const struct analysis *a, const char **ret_why);
 };
 
@@ -107,6 +125,9 @@ enum measure_id measure_by_name(const char *name);
 // Whether it is part of an answer of `strain advise`, which is beside the run
 // (study/kept_advice.h). It does not depend on the outcome of the run.
 bool measure_is_of_advice(enum measure_id measure);
+
+// Whether it needs a price list (study/prices.h). It is never stored, because prices change.
+bool measure_is_priced(enum measure_id measure);
 
 // Whether it measures speed, as a time or a rate. Speeds are compared as speed-up (larger is
 // better), other measures as ratio.

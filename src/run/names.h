@@ -58,6 +58,8 @@
 #define NAME_HOST_OOM_KILLS "strain.system.oom_kills"
 #define NAME_HOST_REFAULTS "strain.system.paging.refaults"
 #define NAME_HOST_SWAP_IN "strain.system.paging.in"
+#define NAME_HOST_ENERGY "strain.host.energy"
+#define NAME_PLATFORM_ENERGY "strain.host.energy.platform"
 #define NAME_PRESSURE "strain.pressure." // followed by "cpu.some", "io.full", ...
 
 // disk, network

@@ -423,10 +423,10 @@ static void fill_job(const struct known *k, struct overview *o)
 	for (size_t i = 0; i < k->tables->events.n; i++) {
 		o->cpu_inexact |= strcmp(k->tables->events.items[i].kind, "cpu_time_inexact") == 0;
 	}
+	o->quota_cpus = overview_quota_cpus(k->tables);
 	// fmin ignores NAN.
 	double allowed = fmin(overview_limit(k->tables->reader, "cpu_count"),
-		fmin(overview_limit(k->tables->reader, "cgroup_cpus"),
-			overview_quota_cpus(k->tables)));
+		fmin(overview_limit(k->tables->reader, "cgroup_cpus"), o->quota_cpus));
 	allowed = fmin(allowed, cpus_allowed(k, o));
 	o->cpus = isfinite(allowed) ? fmin(allowed, o->host_cpus) : o->host_cpus;
 	o->cpu_wait_seconds = cpu_wait(k);

@@ -95,6 +95,7 @@ struct overview {
 	struct outcome_told outcome;
 	char *stopped; // stop rule by which a sweep ended it; NULL: none. Escape it
 	double cpus; // available to the job (affinity, cgroup quota), else those of the host
+	double quota_cpus; // overview_quota_cpus
 	double cpu_seconds; // of the job
 	bool cpu_inexact; // the total is known to be incomplete
 	double cpus_used; // mean

@@ -17,6 +17,7 @@
 #include "show/json.h"
 #include "show/table.h"
 #include "study/joint.h"
+#include "study/prices.h"
 
 static void table_cleanup(struct table **t)
 {
@@ -258,6 +259,76 @@ static void append_heading(struct text *t, const struct joint *j)
 	text_append_string(t, "\n");
 }
 
+// What the runs were allocated, together. NAN: not known of one.
+struct totals {
+	double cpu_hours, idle_cpu_hours;
+	double cost, idle_cost; // in the currency of the runs
+};
+
+static void add_host(const struct joint *j, const char *host, struct totals *ret)
+{
+	double hours = 0, idle = 0, cost = 0, machine = NAN, longest_s = 0;
+	const struct digest *last = NULL;
+	for (size_t i = 0; i < j->n; i++) {
+		const struct digest *run = j->ranks[i].run;
+		if (strcmp(j->ranks[i].host, host) == 0 && run != last) { // of several ranks once
+			hours += run->measures[MEASURE_CPU_HOURS_ALLOCATED];
+			idle += run->measures[MEASURE_IDLE_CPU_HOURS];
+			cost += run->measures[MEASURE_COST];
+			machine = run->host_cpus;
+			longest_s = fmax(longest_s, run->measures[MEASURE_DURATION]);
+			last = run;
+		}
+	}
+	// Ranks that nothing bounds were each allocated the whole machine.
+	double most = machine * longest_s / 3600;
+	double share = most < hours ? most / hours : 1;
+	double used = hours - idle;
+	double left = fmax(0, share * hours - used);
+	ret->cpu_hours += share * hours;
+	ret->idle_cpu_hours += left;
+	ret->cost += share * cost;
+	ret->idle_cost += hours > 0 ? share * cost * left / (share * hours) : NAN;
+}
+
+static struct totals find_totals(const struct joint *j)
+{
+	struct totals sum = {0, 0, 0, 0};
+	for (size_t i = 0; i < j->n; i++) {
+		bool seen = false;
+		for (size_t k = 0; k < i && !seen; k++) {
+			seen = strcmp(j->ranks[k].host, j->ranks[i].host) == 0;
+		}
+		if (!seen) {
+			add_host(j, j->ranks[i].host, &sum);
+		}
+	}
+	return sum;
+}
+
+// "allocated 2.0 CPU-hours, of which 1.5 idle; 1.20 USD, of which 0.90 USD for idle CPUs".
+static void append_allocated(struct text *t, const struct joint *j)
+{
+	struct totals all = find_totals(j);
+	const char *currency = j->n > 0 ? j->ranks[0].run->currency : NULL;
+	if (!isfinite(all.cpu_hours) || !isfinite(all.idle_cpu_hours)) {
+		return;
+	}
+	text_append_string(t, "allocated ");
+	words_append_number(t, all.cpu_hours);
+	text_append_string(t, " CPU-hours, of which ");
+	words_append_number(t, all.idle_cpu_hours);
+	text_append_string(t, " idle");
+	if (currency && isfinite(all.cost)) {
+		text_append_string(t, "; ");
+		prices_append_amount(t, all.cost, currency);
+		text_append_string(t, ", of which ");
+		prices_append_amount(t, all.idle_cost, currency);
+		text_append_string(t, " for idle CPUs");
+	}
+	text_append_string(t, "\n");
+}
+
 int joint_show_text(const struct joint *j, bool all, FILE *stream)
 {
 	_cleanup_table_ struct table *table = NULL;
@@ -269,6 +340,7 @@ int joint_show_text(const struct joint *j, bool all, FILE *stream)
 	} else if (isfinite(j->samples_per_s)) {
 		text_append_string(&t, "no rank is slower than the others\n");
 	}
+	append_allocated(&t, j);
 	append_clocks(&t, j);
 	text_append_string(&t, "\n");
 	if (t.failed) {
@@ -310,11 +382,15 @@ int joint_show_json(const struct joint *j, FILE *stream)
 	if (r < 0) {
 		return r;
 	}
-	json_t *json = json_pack("{s:o, s:s, s:i, s:i, s:o, s:b, s:i, s:i, s:o, s:o}", "job",
+	struct totals all = find_totals(j);
+	json_t *json = json_pack(
+		"{s:o, s:s, s:i, s:i, s:o, s:b, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "job",
 		json_from_text(j->name), "named_by", j->named_by, "runs", (int)j->n_runs, "hosts",
 		(int)j->n_hosts, "samples_per_s", json_from_number(j->samples_per_s),
 		"waits_inferred", j->waits_inferred, "common_iterations", (int)j->n_common,
 		"other_jobs", (int)j->n_others, "slowest", slowest_json(j), "ranks",
-		table_to_json(table));
+		table_to_json(table), "cpu_hours_allocated", json_from_number(all.cpu_hours),
+		"idle_cpu_hours", json_from_number(all.idle_cpu_hours), "cost",
+		json_from_number(all.cost));
 	return json ? json_write(json, stream) : -ENOMEM;
 }

@@ -591,13 +591,20 @@ static json_t *shortened(json_t *list)
 	return one;
 }
 
+// UCUM, or the currency of the price list.
+static const char *unit_of(const struct builder *b, const struct measure *measure)
+{
+	const char *currency = b->catalogue->n > 0 ? b->catalogue->runs[0].currency : NULL;
+	return measure->kind == MEASURE_KIND_MONEY && currency ? currency : measure->unit;
+}
+
 static json_t *measure_json(struct builder *b, size_t id)
 {
 	static const int ways[] = {[BETTER_NEITHER] = 0, [BETTER_LESS] = -1, [BETTER_MORE] = 1};
 	const struct measure *measure = &measures[id];
 	json_t *json = json_object(), *values = json_array(), *reasons = json_array();
 	json_object_set_new(json, "name", json_string(measure->name));
-	json_object_set_new(json, "unit", json_string(measure->unit));
+	json_object_set_new(json, "unit", json_string(unit_of(b, measure)));
 	json_object_set_new(json, "help", json_string(measure->help));
 	json_object_set_new(json, "better", json_integer(ways[measure->better]));
 	json_object_set_new(json, "speed", json_boolean(measure_is_speed(id)));
@@ -611,10 +618,11 @@ static json_t *measure_json(struct builder *b, size_t id)
 	return json;
 }
 
-// Whether the measure is of no use for these runs: only folders of `strain advise` have answers.
+// Whether the measure is of no use for these runs: only folders of `strain advise` have answers,
+// and costs need a price list.
 static bool is_left_out(const struct builder *b, enum measure_id id)
 {
-	bool any = !measure_is_of_advice(id);
+	bool any = !measure_is_of_advice(id) && !measure_is_priced(id);
 	for (size_t i = 0; i < b->catalogue->n && !any; i++) {
 		any = isfinite(b->rows[i].run->measures[id]);
 	}

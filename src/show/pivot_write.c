@@ -73,7 +73,9 @@ static struct scale scale_for(const struct pivot_value *value, double largest, b
 	if (!prefixes) {
 		const char *unit = value->kind == MEASURE_KIND_PERCENT ? "%"
 		                   : value->kind == MEASURE_KIND_WATTS ? "W"
-		                   : value->measure == N_MEASURES && value->unit[0] != '{'
+		                   : (value->measure == N_MEASURES ||
+					     value->kind == MEASURE_KIND_MONEY) &&
+		                                   value->unit[0] != '{'
 		                           ? value->unit
 		                           : "";
 		return (struct scale){1, strcmp(unit, "1") == 0 ? "" : unit};

@@ -13,14 +13,17 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "run/allocation.h"
 #include "run/analysis.h"
 #include "run/code_time.h"
+#include "run/energy.h"
 #include "run/growth.h"
 #include "run/plausible.h"
 #include "runfile/reader.h"
 #include "show/json.h"
 #include "show/run_tables.h"
 #include "show/table.h"
+#include "study/digest.h"
 #include "verdict/causes.h"
 #include "verdict/evidence.h"
 #include "verdict/tried.h"
@@ -365,7 +368,69 @@ static json_t *code_time_json(const struct analysis *a)
 	return json;
 }
 
-int run_json_write(const struct analysis *a, FILE *stream)
+// What the job was allocated against what it used: CPUs, bytes, GPUs; products in seconds.
+static json_t *allocation_json(const struct analysis *a)
+{
+	static const char *const names[N_ALLOCATED] = {[ALLOCATED_CPUS] = "cpus",
+		[ALLOCATED_MEMORY] = "memory_bytes",
+		[ALLOCATED_GPUS] = "gpus"};
+	struct allocation allocation;
+	json_t *json = json_object();
+	allocation_find(a, &allocation);
+	put(json, "ranks", allocation.ranks);
+	for (size_t i = 0; i < N_ALLOCATED; i++) {
+		const struct allocated *of = &allocation.of[i];
+		json_t *part = json_object();
+		const char *why;
+		double idle = allocated_idle(&allocation, i, &why);
+		bool known = isfinite(of->amount);
+		put(part, "allocated", of->amount);
+		put(part, "machine", of->machine);
+		json_object_set_new(part, "by", json_from_text(known ? of->by : NULL));
+		put(part, "held_s", allocated_held(&allocation, i));
+		put(part, "used_s", of->used);
+		put(part, "idle_s", idle);
+		json_object_set_new(part, "missing", json_from_text(why));
+		json_object_set_new(json, names[i], part);
+	}
+	return json;
+}
+
+// Joules, by each source.
+static json_t *energy_json(const struct analysis *a)
+{
+	struct energy energy;
+	json_t *json = json_object();
+	energy_find(a, &energy);
+	put(json, "host_j", energy.host);
+	put(json, "platform_j", energy.platform);
+	put(json, "gpus_j", energy.gpus);
+	put(json, "gpus_sampled_j", energy.gpus_sampled);
+	return json;
+}
+
+// The measures of a price list, and why some are missing; null without a list.
+static json_t *cost_json(const struct digest *priced)
+{
+	if (!priced) {
+		return json_null();
+	}
+	json_t *json = json_object(), *missing = json_object();
+	json_object_set_new(json, "currency", json_from_text(priced->currency));
+	for (size_t i = 0; i < N_MEASURES; i++) {
+		if (measure_is_priced((enum measure_id)i)) {
+			put(json, measures[i].name, priced->measures[i]);
+			if (priced->reasons[i]) {
+				json_object_set_new(missing, measures[i].name,
+					json_from_text(priced->reasons[i]));
+			}
+		}
+	}
+	json_object_set_new(json, "missing", missing);
+	return json;
+}
+
+int run_json_write(const struct analysis *a, const struct digest *priced, FILE *stream)
 {
 	static const struct section sections[] = {
 		{"processes", run_table_processes},
@@ -384,6 +449,9 @@ int run_json_write(const struct analysis *a, FILE *stream)
 	json_t *job = job_json(&a->overview);
 	failed |= json_object_set_new(job, "memory_growth", growth_json(&a->growth));
 	failed |= json_object_set_new(json, "job", job);
+	failed |= json_object_set_new(json, "allocation", allocation_json(a));
+	failed |= json_object_set_new(json, "energy", energy_json(a));
+	failed |= json_object_set_new(json, "cost", cost_json(priced));
 	failed |= json_object_set_new(json, "epochs", epochs_json(a));
 	for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
 		struct table *t = NULL;

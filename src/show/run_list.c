@@ -92,6 +92,7 @@ static const enum column_kind kinds[] = {
 	[MEASURE_KIND_NUMBER] = COLUMN_NUMBER,
 	[MEASURE_KIND_WATTS] = COLUMN_NUMBER,
 	[MEASURE_KIND_JOULES] = COLUMN_NUMBER,
+	[MEASURE_KIND_MONEY] = COLUMN_NUMBER,
 	[MEASURE_KIND_WORDS] = COLUMN_LABEL,
 };
 
@@ -411,10 +412,14 @@ static json_t *measures_json(const struct digest *run)
 	for (size_t i = 0; i < N_MEASURES; i++) {
 		if (measures[i].kind != MEASURE_KIND_WORDS &&
 			!measure_is_of_advice((enum measure_id)i) &&
+			(run->currency || !measure_is_priced((enum measure_id)i)) &&
 			(!run->job_only || measures[i].job_only)) {
 			json_object_set_new(
 				object, measures[i].name, json_from_number(run->measures[i]));
 		}
+	}
+	if (run->currency) {
+		json_object_set_new(object, "currency", json_from_text(run->currency));
 	}
 	json_object_set_new(object, "verdict", json_from_text(*run->verdict ? run->verdict : NULL));
 	return object;

@@ -13,7 +13,10 @@
 #include "base/parse.h"
 #include "base/words.h"
 #include "show/run_tables.h"
+#include "run/allocation.h"
+#include "run/energy.h"
 #include "run/growth.h"
+#include "study/prices.h"
 #include "verdict/sentence.h"
 #include "verdict/thresholds.h"
 #include "verdict/evidence.h"
@@ -39,6 +42,7 @@ static void table_cleanup(struct table **t)
 
 struct page {
 	const struct analysis *a;
+	const struct show_text_options *options;
 	FILE *stream;
 	struct table_style style;
 	bool all;
@@ -243,6 +247,28 @@ static void print_output(const struct page *p)
 	}
 }
 
+// Allocated against used, in hours, and in money with a price list.
+static void print_allocated(const struct page *p)
+{
+	struct allocation allocation;
+	struct energy energy;
+	_cleanup_text_ struct text line = {0}, used = {0}, cost = {0};
+	allocation_find(p->a, &allocation);
+	allocation_append(&line, &allocation);
+	if (line.length > 0 && line.data) {
+		print_field(p, "Allocated", line.data);
+	}
+	energy_find(p->a, &energy);
+	energy_append(&used, &energy);
+	if (used.length > 0 && used.data) {
+		print_field(p, "Energy", used.data);
+	}
+	if (p->options->priced) {
+		prices_append(&cost, p->options->prices, p->options->priced);
+		print_field(p, "Cost", cost.data ? cost.data : "");
+	}
+}
+
 // A warning of memory that grows: it costs no time yet, but will end the job.
 static void print_warning(const struct page *p)
 {
@@ -285,6 +311,7 @@ static int print_verdict(const struct page *p)
 	if (*v->surer && v->confidence != CONFIDENCE_HIGH && v->n_causes > 0) {
 		print_field(p, "Needed", v->surer);
 	}
+	print_allocated(p);
 	return r;
 }
 
@@ -628,7 +655,7 @@ static void print_missing(const struct page *p)
 
 int run_text_print(const struct analysis *a, const struct show_text_options *options, FILE *stream)
 {
-	struct page page = {a, stream, table_style_for(stream), options->all,
+	struct page page = {a, options, stream, table_style_for(stream), options->all,
 		options->all || options->iterations};
 	print_head(&page);
 	int r = print_verdict(&page);

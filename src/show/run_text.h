@@ -10,9 +10,14 @@
 
 #include "run/analysis.h"
 
+struct digest;
+struct prices;
+
 struct show_text_options {
 	bool all; // every process and event instead of the first few; includes `iterations`
 	bool iterations; // phases of each epoch, every worker, the slowest iterations
+	const struct prices *prices; // NULL: no price list
+	const struct digest *priced; // the run with the measures of the price list; NULL: none
 };
 
 // 0 or -errno.

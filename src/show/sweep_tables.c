@@ -144,6 +144,8 @@ static const struct column shown[N_RESULT_MEASURES] = {
 	{"host_memory_peak", "MEMORY", COLUMN_BYTES, 6},
 	{"gpu_utilization", "GPU", COLUMN_RATIO, 7},
 	{"device_memory_peak", "GPU MEMORY", COLUMN_BYTES, 8},
+	{"cost", "COST", COLUMN_NUMBER, 2},
+	{"cost_per_epoch", "COST/EPOCH", COLUMN_NUMBER, 2},
 };
 
 static void append_outcomes(struct text *t, const size_t counts[static N_OUTCOMES], bool numbers)
@@ -297,11 +299,25 @@ static void print_baseline(const struct results *r, FILE *stream)
 	}
 }
 
+// The currency of the costs, or why the newest run has none.
+static void print_currency(const struct results *r, FILE *stream)
+{
+	const struct digest *run = r->catalogue.n > 0 ? &r->catalogue.runs[0] : NULL;
+	if (run && run->currency) {
+		_cleanup_text_ struct text why = {0};
+		const char *reason = run->reasons[MEASURE_COST];
+		text_append_printable(&why, reason ? reason : "", reason ? strlen(reason) : 0);
+		fprintf(stream, "\ncost: in %s%s%s\n", run->currency, reason ? "; missing: " : "",
+			why.data ? why.data : "");
+	}
+}
+
 static void print_end(const struct results *r, FILE *stream)
 {
 	_cleanup_text_ struct text outcomes = {0}, next = {0};
 	append_outcomes(&outcomes, r->outcomes, true);
 	print_baseline(r, stream);
+	print_currency(r, stream);
 	print_failures(r, stream);
 	text_append_word(&next, r->sweep->directory);
 	const char *directory = next.data ? next.data : "";
@@ -354,6 +370,8 @@ static json_t *results_json(const struct results *r, const struct table *table)
 	json_object_set_new(json, "trials", json_integer((json_int_t)r->sweep->trials.n));
 	json_object_set_new(json, "complete", json_integer((json_int_t)r->sweep->n_done));
 	json_object_set_new(json, "outcomes", outcomes);
+	json_object_set_new(json, "currency",
+		json_from_text(r->catalogue.n > 0 ? r->catalogue.runs[0].currency : NULL));
 	json_object_set_new(json, "speed_up_of", json_from_text(measures[r->measure].name));
 	json_object_set_new(json, "configurations", configurations_json(r, table));
 	return json;

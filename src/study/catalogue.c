@@ -37,6 +37,7 @@
 #include "runfile/index.h"
 #include "runfile/reader.h"
 #include "study/kept_advice.h"
+#include "study/prices.h"
 #include "verdict/causes.h"
 #include "verdict/verdict.h"
 
@@ -226,6 +227,7 @@ struct found {
 	size_t capacity;
 	size_t by; // index of the path that is being walked
 	bool advice; // as of the options
+	const struct prices *prices;
 };
 
 static void found_done(struct found *found)
@@ -540,6 +542,7 @@ static int fill(struct catalogue *c, struct found *found, struct error *e)
 		} else {
 			r = add_run(c, file);
 			r = r < 0 ? r : add_advice(&beside, &c->runs[c->n - 1], c);
+			r = r < 0 ? r : prices_tell(found->prices, &c->runs[c->n - 1]);
 		}
 	}
 	if (r == 0 && c->n > 0) {
@@ -551,7 +554,7 @@ static int fill(struct catalogue *c, struct found *found, struct error *e)
 int catalogue_read_with(char *const *paths, size_t n_paths, const struct catalogue_options *options,
 	struct catalogue *ret, struct error *e)
 {
-	struct found found = {.advice = options->advice};
+	struct found found = {.advice = options->advice, .prices = options->prices};
 	struct catalogue c = {0};
 	int r = 0;
 	for (size_t i = 0; i < n_paths && r == 0; i++) {

@@ -12,6 +12,8 @@
 #include "base/error.h"
 #include "study/digest.h"
 
+struct prices;
+
 struct catalogue {
 	struct digest *runs; // [n], the newest start first
 	size_t n;
@@ -26,6 +28,8 @@ struct catalogue {
 struct catalogue_options {
 	bool job_only; // only measures of the job as a whole: less to compute for older files
 	bool advice; // also the runs in folders of `strain advise` inside of directories
+	const struct prices
+		*prices; // of the measures with prices; outlives the catalogue; NULL: none
 	size_t most_read; // read at most so many files, the last written ones; 0: all
 	// Called now and then by the caller's thread while runs are read. NULL: no progress.
 	void (*progressed)(void *context, uint64_t done, uint64_t total);

@@ -187,14 +187,34 @@ static void choose_values(struct comparison_fields *c, const struct pivot_reques
 	}
 }
 
+// Whether other measures have its figures: CPU utilization, or an amount that a line beside it
+// multiplies by the duration.
+static bool is_repeated(enum measure_id measure)
+{
+	return measure == MEASURE_CPUS_USED || measure == MEASURE_CPU_HOURS_ALLOCATED ||
+	       measure == MEASURE_GB_HOURS_ALLOCATED || measure == MEASURE_IDLE_GB_HOURS ||
+	       measure == MEASURE_GPU_HOURS_ALLOCATED;
+}
+
+// Whether it is about GPUs that no run had.
+static bool is_zero_gpus(const struct pivot_request *request, enum measure_id measure)
+{
+	bool zero = measure == MEASURE_GPUS_ALLOCATED || measure == MEASURE_IDLE_GPU_HOURS;
+	for (size_t i = 0; i < request->n_runs && zero; i++) {
+		zero = !(request->runs[i]->measures[MEASURE_GPUS_ALLOCATED] > 0);
+	}
+	return zero;
+}
+
 // For runs side by side: every known measure, except those that repeat another one.
 static void choose_all_values(struct comparison_fields *c, const struct pivot_request *request)
 {
 	add_value(c, MEASURE_OUTCOME);
 	add_value(c, MEASURE_VERDICT);
 	for (size_t i = 0; i < MEASURE_OUTCOME; i++) {
-		if (i != MEASURE_CPUS_USED && is_known(request, (enum measure_id)i) &&
-			!is_zero_share(request, (enum measure_id)i)) {
+		if (!is_repeated((enum measure_id)i) && is_known(request, (enum measure_id)i) &&
+			!is_zero_share(request, (enum measure_id)i) &&
+			!is_zero_gpus(request, (enum measure_id)i)) {
 			add_value(c, (enum measure_id)i);
 		}
 	}
@@ -1282,6 +1302,12 @@ int comparison_choose(struct comparison *c, struct error *e)
 		.n_baseline = c->n_baseline};
 	fields->of_labels = c->figure;
 	int r = complete_fields(fields, &c->request);
+	for (size_t i = 0; i < fields->n_values; i++) {
+		enum measure_id measure = fields->values[i].measure;
+		if (measure < N_MEASURES) {
+			fields->values[i] = pivot_value_for(measure, c->runs, c->n_runs);
+		}
+	}
 	bool by_source = fields->n_columns == 1 &&
 	                 strcmp(fields->columns[0], RUN_TABLE_SOURCE) == 0;
 	c->request.sources = c->sources;

@@ -33,6 +33,10 @@
 #define PARTIAL "partial"
 #define RECORDED "recorded_seconds"
 #define HOST_CPUS "host_cpus"
+#define MACHINE_MEMORY "host_memory_bytes"
+#define MACHINE_GPUS "host_gpus"
+#define RANKS "ranks_on_node"
+#define GPU_NAME "gpu"
 #define HOST_CPUS_USED "host_cpus_used"
 
 #define STATE "state"
@@ -89,6 +93,16 @@ static void add_measures(struct rows *r, const struct analysis *a, bool job_only
 	}
 }
 
+static void add_machine(struct rows *r, const struct analysis *a)
+{
+	struct allocation allocation;
+	allocation_find(a, &allocation);
+	add_number(r, MACHINE_MEMORY, allocation.of[ALLOCATED_MEMORY].machine);
+	add_number(r, MACHINE_GPUS, allocation.of[ALLOCATED_GPUS].machine);
+	add_number(r, RANKS, allocation.ranks);
+	add_word(r, GPU_NAME, allocation.gpu);
+}
+
 static void add_findings(struct rows *r, const struct analysis *a, bool job_only,
 	enum outcome outcome, const char *outcome_text)
 {
@@ -109,6 +123,7 @@ static void add_findings(struct rows *r, const struct analysis *a, bool job_only
 		add_word(
 			r, measures[MEASURE_VERDICT].name, bottleneck_name(a->verdict->bottleneck));
 		add_word(r, HEADLINE, a->verdict->headline);
+		add_machine(r, a);
 	}
 	add_measures(r, a, job_only);
 	r->failed = r->failed || partial.failed;
@@ -127,6 +142,19 @@ static void add_keys(struct rows *r, const struct analysis *a)
 	}
 }
 
+static void add_all(struct rows *r, const struct analysis *a, bool job_only)
+{
+	struct reader *reader = a->tables.reader;
+	const struct overview *o = &a->overview;
+	add_findings(r, a, job_only, o->outcome.outcome, o->outcome.text);
+	add_keys(r, a);
+	add_number(r, STATE, o->state);
+	add_number(r, DAMAGED, o->damaged);
+	add_number(r, JOB_ONLY, job_only);
+	add_word(r, NOTICE, reader_is_damaged(reader) ? reader_notice(reader) : NULL);
+	findings_sort(r->findings);
+}
+
 static int compute(struct reader *reader, bool job_only, struct findings *ret, struct error *e)
 {
 	struct analysis a;
@@ -137,14 +165,7 @@ static int compute(struct reader *reader, bool job_only, struct findings *ret, s
 	if (r < 0) {
 		return r;
 	}
-	const struct overview *o = &a.overview;
-	add_findings(&rows, &a, job_only, o->outcome.outcome, o->outcome.text);
-	add_keys(&rows, &a);
-	add_number(&rows, STATE, o->state);
-	add_number(&rows, DAMAGED, o->damaged);
-	add_number(&rows, JOB_ONLY, job_only);
-	add_word(&rows, NOTICE, reader_is_damaged(reader) ? reader_notice(reader) : NULL);
-	findings_sort(ret);
+	add_all(&rows, &a, job_only);
 	verdict_done(&verdict);
 	analysis_done(&a);
 	return rows.failed ? error_errno(e, ENOMEM, "%s", reader_path(reader)) : 0;
@@ -189,7 +210,8 @@ static void fill_measures(struct digest *d)
 {
 	for (size_t i = 0; i < N_MEASURES; i++) {
 		bool elsewhere = measures[i].kind == MEASURE_KIND_WORDS ||
-		                 measure_is_of_advice((enum measure_id)i);
+		                 measure_is_of_advice((enum measure_id)i) ||
+		                 measure_is_priced((enum measure_id)i);
 		const struct findings_row *row = elsewhere ? NULL
 		                                           : findings_find(&d->findings,
 								     FINDINGS_FINDING,
@@ -256,6 +278,11 @@ static int fill(struct digest *d)
 	d->memory_kind = word_or_empty(f, MEMORY_KIND);
 	d->host_cpus = findings_number(f, HOST_CPUS);
 	d->host_cpus_used = findings_number(f, HOST_CPUS_USED);
+	d->machine[ALLOCATED_CPUS] = d->host_cpus;
+	d->machine[ALLOCATED_MEMORY] = findings_number(f, MACHINE_MEMORY);
+	d->machine[ALLOCATED_GPUS] = findings_number(f, MACHINE_GPUS);
+	d->ranks = fmax(1, findings_number(f, RANKS));
+	d->gpu = word_or_empty(f, GPU_NAME);
 	d->verdict = word_or_empty(f, measures[MEASURE_VERDICT].name);
 	d->headline = word_or_empty(f, HEADLINE);
 	fill_exit(d);
@@ -285,6 +312,21 @@ void digest_done(struct digest *d)
 	free(d->advice_directory);
 	free(d->labels);
 	*d = (struct digest){0};
+}
+
+int digest_make(const struct analysis *a, struct digest *ret)
+{
+	_cleanup_(findings_done) struct findings findings = {0};
+	struct rows rows = {.findings = &findings};
+	add_all(&rows, a, false);
+	return rows.failed || digest_of(&findings, ret) < 0 ? -ENOMEM : 0;
+}
+
+const char *digest_own(struct digest *d, const char *text)
+{
+	struct findings *f = &d->findings;
+	return findings_add(f, FINDINGS_FINDING, "text", text, NAN) < 0 ? NULL
+	                                                                : f->rows[f->n - 1].text;
 }
 
 const char *digest_label(const struct digest *d, const char *name)

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "run/allocation.h"
 #include "run/measures.h"
 #include "run/outcome.h"
 #include "run/overview.h"
@@ -21,7 +22,7 @@ struct analysis;
 
 // The version of the rules for measures, verdict and outcome. Raise it with each change of rules
 // that gives another digest of the same samples: tests/traces/check.sh finds such changes.
-#define DIGEST_RULES 1
+#define DIGEST_RULES 2
 
 // Strings point into `findings`. They come from a file that anyone may have written: escape them.
 // None is NULL but `reasons` of known measures and `notice`.
@@ -50,6 +51,11 @@ struct digest {
 	const char *memory_kind; // which memory the measures of host memory mean: "PSS"
 	double host_cpus; // of the machine; NAN: not known
 	double host_cpus_used; // mean, by all programs
+	// For prices; not known where job_only.
+	double machine[N_ALLOCATED]; // CPUs, bytes of memory, GPUs of the machine; NAN: not known
+	double ranks; // of one job, that share the node, each with its own run; at least 1
+	const char *gpu; // name of the first GPU that the job may use; "": none known
+	const char *currency; // of the measures with prices; NULL: no price list. Borrowed from it
 	double measures[N_MEASURES]; // NAN: missing
 	const char *reasons[N_MEASURES]; // why one is missing; NULL where it is not
 	const char *verdict; // a word, "input"; "" where job_only
@@ -63,6 +69,10 @@ int digest_read(const char *path, bool job_only, struct digest *ret, struct erro
 // -ENOMEM.
 int digest_of(struct findings *findings, struct digest *ret);
 void digest_done(struct digest *d);
+// Makes the digest of an analysed, judged run that is not stored yet. The path is empty. -ENOMEM.
+int digest_make(const struct analysis *a, struct digest *ret);
+// Copies a text; it lives as long as the digest. NULL: out of memory.
+const char *digest_own(struct digest *d, const char *text);
 
 // Stores summary and digest of an analysed, judged run in its file, and adds events, in one
 // transaction. Errors: -errno, one line with the path.

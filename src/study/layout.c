@@ -845,7 +845,7 @@ static size_t find_values(struct layout_pivot *p, struct layout_selection *s)
 			note_instead(s, &measures[measure], &measures[instead], why);
 			measure = instead;
 		}
-		p->values[n] = pivot_value_of(measure);
+		p->values[n] = pivot_value_for(measure, p->runs, p->n_runs);
 	}
 	return n;
 }

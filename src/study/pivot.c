@@ -31,6 +31,16 @@ struct pivot_value pivot_value_of(enum measure_id measure)
 		.measure = measure};
 }
 
+struct pivot_value pivot_value_for(
+	enum measure_id measure, const struct digest *const *runs, size_t n)
+{
+	struct pivot_value value = pivot_value_of(measure);
+	for (size_t i = 0; value.kind == MEASURE_KIND_MONEY && i < n; i++) {
+		value.unit = runs[i]->currency ? runs[i]->currency : value.unit;
+	}
+	return value;
+}
+
 const char *pivot_label(const struct pivot_request *request, size_t index, const char *label)
 {
 	const char *value = digest_label(request->runs[index], label);

@@ -28,6 +28,9 @@ struct pivot_value {
 	const char *const *words; // [n_runs] of MEASURE_KIND_WORDS; NULL: numbers
 };
 struct pivot_value pivot_value_of(enum measure_id measure);
+// The same with the currency of the runs, if it is an amount of money. They must outlive it.
+struct pivot_value pivot_value_for(
+	enum measure_id measure, const struct digest *const *runs, size_t n);
 
 struct pivot_match {
 	const char *label;

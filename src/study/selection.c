@@ -165,6 +165,28 @@ bool selection_needs_all(const struct selection *s)
 	return false;
 }
 
+static bool any_has_label(const struct catalogue *c, const char *name)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		if (digest_label(&c->runs[i], name)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+const char *selection_needs_prices(const struct selection *s, const struct catalogue *c)
+{
+	for (size_t i = 0; i < s->n_where; i++) {
+		enum measure_id measure = measure_by_name(s->where[i].name);
+		if (measure < N_MEASURES && measure_is_priced(measure) &&
+			!any_has_label(c, s->where[i].name)) {
+			return s->where[i].name;
+		}
+	}
+	return NULL;
+}
+
 // --- the selected runs
 
 // By the path that found them, then the oldest first; the catalogue has the newest first.

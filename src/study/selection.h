@@ -43,6 +43,10 @@ bool selection_has(const struct selection *s, const struct digest *run);
 // Whether a condition needs more than the job as a whole.
 bool selection_needs_all(const struct selection *s);
 
+// The first name in a condition that is a measure which needs a price list, and no label of any
+// run; NULL: none is.
+const char *selection_needs_prices(const struct selection *s, const struct catalogue *c);
+
 // The first name in a condition that is neither a label of any run nor a measure; NULL: none.
 const char *selection_unknown_name(const struct selection *s, const struct catalogue *c);
 // Appends "OPTION: no run has a label 'X'; did you mean 'Y'? There are: ...". measures_too: names

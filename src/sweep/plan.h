@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "sweep/yaml.h"
+#include "study/yaml.h"
 
 struct expression;
 struct text;

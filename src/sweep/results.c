@@ -29,6 +29,8 @@ const struct result_measure result_measures[N_RESULT_MEASURES] = {
 	{MEASURE_HOST_MEMORY_PEAK, 1},
 	{MEASURE_GPU_UTILIZATION, 0.01},
 	{MEASURE_DEVICE_MEMORY_PEAK, 1},
+	{MEASURE_COST, 1},
+	{MEASURE_COST_PER_EPOCH, 1},
 };
 
 size_t results_configuration_of(const struct sweep *sweep, const struct digest *run)
@@ -168,12 +170,14 @@ void results_done(struct results *r)
 	free(r->judged);
 }
 
-int results_read(const struct sweep *sweep, struct results *r, struct error *e)
+int results_read(
+	const struct sweep *sweep, const struct prices *prices, struct results *r, struct error *e)
 {
 	*r = (struct results){.sweep = sweep};
 	size_t n = sweep->trials.n_configurations, repeats = sweep->plan.repeats;
 	char *const paths[] = {sweep->directory};
-	int result = catalogue_read(paths, 1, &r->catalogue, e);
+	const struct catalogue_options options = {.prices = prices};
+	int result = catalogue_read_with(paths, 1, &options, &r->catalogue, e);
 	if (result < 0) {
 		return result;
 	}

@@ -14,9 +14,10 @@
 #include "run/statistics.h"
 #include "study/catalogue.h"
 
+struct prices;
 struct sweep;
 
-enum { N_RESULT_MEASURES = 9 };
+enum { N_RESULT_MEASURES = 11 };
 
 // The measures of which means are taken, in this order.
 struct result_measure {
@@ -52,8 +53,10 @@ struct results {
 	size_t n_tests;
 };
 
-// Reads the runs. Returns 0 or -errno; results_done is needed after both.
-int results_read(const struct sweep *sweep, struct results *ret, struct error *e);
+// Reads the runs; prices: of the measures with prices, outlives the results; NULL: none. Returns 0
+// or -errno; results_done is needed after both.
+int results_read(const struct sweep *sweep, const struct prices *prices, struct results *ret,
+	struct error *e);
 void results_done(struct results *r);
 
 // The configuration of a run, from its file's name; 0: none.

@@ -22,6 +22,8 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "base/clock.h"
+#include "run/analysis.h"
+#include "verdict/verdict.h"
 #include "synthetic_run.h"
 
 #define PSS "strain.memory.pss:max"
@@ -32,6 +34,26 @@ struct place {
 	char directory[32];
 	char runs[96];
 };
+
+#define STORED "schema-1004-onednn"
+
+// Stores the digest of today's rules in the run that has one.
+static void store_digest(const struct place *p)
+{
+	char path[160];
+	struct error e = {0};
+	struct reader *reader = NULL;
+	struct analysis analysis;
+	struct verdict verdict;
+	snprintf(path, sizeof(path), "%s/" STORED ".strain", p->runs);
+	assert_int_equal(reader_open(path, &reader, &e), 0);
+	assert_int_equal(analysis_load_brief(reader, &analysis, &e), 0);
+	assert_int_equal(verdict_judge(&analysis, &verdict, &e), 0);
+	assert_int_equal(digest_finish(path, &analysis, &e), 0);
+	verdict_done(&verdict);
+	analysis_done(&analysis);
+	reader_free(reader);
+}
 
 // A place with a cache of its own, and the stored runs in it.
 static int make_place(void **state)
@@ -45,6 +67,7 @@ static int make_place(void **state)
 	snprintf(command, sizeof(command), "mkdir %s && cp %s/tests/traces/*.strain %s", p->runs,
 		getenv("SOURCE_ROOT"), p->runs);
 	assert_int_equal(system(command), 0);
+	store_digest(p);
 	*state = p;
 	return 0;
 }
@@ -147,8 +170,6 @@ static void test_a_digest_has_what_lists_show(void **state)
 	assert_true(c.runs[0].start_utc_ns >= c.runs[1].start_utc_ns);
 	catalogue_done(&c);
 }
-
-#define STORED "schema-1004-onednn"
 
 // Changes findings of the stored run, and reads all.
 static void read_changed(struct place *p, const char *sql, struct catalogue *ret)

@@ -13,6 +13,7 @@ extern const struct source source_cgroup;
 extern const struct source source_pressure;
 extern const struct source source_host;
 extern const struct source source_disk;
+extern const struct source source_energy;
 extern const struct source source_network;
 extern const struct source source_nvml;
 extern const struct source source_waits;
@@ -26,6 +27,7 @@ const struct source *const source_list[] = {
 	&source_pressure,
 	&source_host,
 	&source_disk,
+	&source_energy,
 	&source_network,
 	&source_nvml,
 	&source_waits,

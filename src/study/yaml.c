@@ -4,7 +4,7 @@
 // Parses YAML from libfyaml's events. Its document API loses the positions of aliases, and expands
 // those it is asked to resolve.
 
-#include "sweep/yaml.h"
+#include "study/yaml.h"
 
 #include <errno.h>
 #include <libfyaml.h>

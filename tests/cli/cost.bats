@@ -1,0 +1,245 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# What a job was allocated against what it used, and its cost by a price list: recorded jobs against
+# a stopwatch around them, and the commands that show costs.
+
+load messages
+
+# Records two jobs in ./runs: one computes on one CPU, one sleeps. NAME.seconds has what a stopwatch
+# around the recording says, so it is at least the duration of the job.
+setup_file() {
+	cd "$BATS_FILE_TMPDIR" || return
+	mkdir runs
+	record busy --label machine=a -- python3 -c '
+import time
+start = time.process_time()
+while time.process_time() < start + 0.8: pass'
+	record idle --label machine=b -- sleep 1
+	cat >prices.yaml <<-'EOF'
+		currency: EUR
+		machines:
+		  - host: "no-such-host-*"
+		    hour: 1000
+		  - cpu_hour: 3600
+		    gpu_hour: 0
+	EOF
+}
+
+record() { # NAME OPTION...
+	local name=$1 from to
+	shift
+	from=$(date +%s.%N)
+	"$STRAIN" run -o "runs/$name.strain" "$@" >"$name.log" 2>&1
+	to=$(date +%s.%N)
+	python3 -c "print($to - $from)" >"$name.seconds"
+}
+
+setup() {
+	cd "$BATS_FILE_TMPDIR" || return
+	unset COLUMNS STRAIN_DIR STRAIN_PRICES
+}
+
+# CPUs that a job may use here; nproc heeds OMP_NUM_THREADS.
+cpus() {
+	python3 -c 'import os; print(len(os.sched_getaffinity(0)))'
+}
+
+# EXPRESSION of the document d that a command printed.
+value() { # EXPRESSION COMMAND...
+	local expression=$1
+	shift
+	"$@" 2>/dev/null | python3 -c 'import json, sys
+d = json.load(sys.stdin)
+print(eval(sys.argv[1]))' "$expression"
+}
+
+@test "a job is allocated the CPUs that it may use, and what it did not use is idle" {
+	cpus=$(cpus)
+	[ "$(value 'd["allocation"]["cpus"]["allocated"]' "$STRAIN" show --json runs/busy.strain)" = "$cpus" ]
+	# 0.8 s of CPU time were used, by the job's own clock; python needs some more to start.
+	value 'd["allocation"]["cpus"]' "$STRAIN" show --json runs/busy.strain >cpus
+	python3 - "$(cat cpus)" "$cpus" <<-'EOF'
+		import ast, sys
+		cpus, n = ast.literal_eval(sys.argv[1]), int(sys.argv[2])
+		assert cpus["used_s"] >= 0.79, cpus
+		assert abs(cpus["held_s"] - cpus["used_s"] - cpus["idle_s"]) < 1e-6 * cpus["held_s"], cpus
+		assert cpus["missing"] is None, cpus
+	EOF
+	run -0 "$STRAIN" show runs/busy.strain
+	prints Allocated "$cpus"
+}
+
+@test "limits of the job bound what it was allocated" {
+	taskset -c "$(taskset -pc $$ | sed 's/.*: //; s/[-,].*//')" "$STRAIN" run --force -o one.strain -- true 2>/dev/null
+	[ "$(value 'd["allocation"]["cpus"]["allocated"]' "$STRAIN" show --json one.strain)" = 1 ]
+	[ "$(cpus)" = 1 ] ||
+		[ "$(value 'd["allocation"]["cpus"]["by"]' "$STRAIN" show --json one.strain)" = "its CPU affinity" ]
+}
+
+@test "Slurm's allocation counts in a task on its node, and is shared by the tasks of a step" {
+	export SLURM_CPUS_ON_NODE=1 SLURM_MEM_PER_NODE=512
+	"$STRAIN" run --force -o login.strain -- true 2>/dev/null
+	[ "$(value 'd["allocation"]["memory_bytes"]["by"] == "Slurm"' "$STRAIN" show --json login.strain)" = False ]
+	export SLURMD_NODENAME=node1
+	"$STRAIN" run --force -o batch.strain -- true 2>/dev/null
+	[ "$(value '[d["allocation"][k]["allocated"] for k in ("cpus", "memory_bytes")]' "$STRAIN" show --json batch.strain)" = \
+		"[1, 536870912]" ]
+	[ "$(value 'd["allocation"]["memory_bytes"]["by"]' "$STRAIN" show --json batch.strain)" = Slurm ]
+	SLURM_STEP_TASKS_PER_NODE='4,2(x2)' SLURM_NODEID=2 "$STRAIN" run --force -o rank.strain -- true 2>/dev/null
+	[ "$(value '[d["allocation"]["ranks"]] + [d["allocation"][k]["allocated"] for k in ("cpus", "memory_bytes")]' \
+		"$STRAIN" show --json rank.strain)" = "[2, 0.5, 268435456]" ]
+	for wrong in 'x' '2(x' '-1' '0' '99999999999999999999999(x2)'; do
+		SLURM_STEP_TASKS_PER_NODE=$wrong SLURM_NODEID=0 "$STRAIN" run --force -o wrong.strain -- true 2>/dev/null
+		[ "$(value 'd["allocation"]["ranks"]' "$STRAIN" show --json wrong.strain)" = 1 ]
+	done
+	SLURM_CPUS_ON_NODE=lots SLURM_MEM_PER_NODE=-4 "$STRAIN" run --force -o odd.strain -- true 2>/dev/null
+	[ "$(value 'd["allocation"]["cpus"]["allocated"]' "$STRAIN" show --json odd.strain)" = "$(cpus)" ]
+}
+
+@test "ranks of torchrun or mpirun share the machine" {
+	LOCAL_WORLD_SIZE=4 "$STRAIN" run --force -o torch.strain -- true 2>/dev/null
+	[ "$(value 'd["allocation"]["ranks"]' "$STRAIN" show --json torch.strain)" = 4 ]
+	[ "$(value 'd["allocation"]["cpus"]["allocated"] * 4' "$STRAIN" show --json torch.strain)" = "$(cpus).0" ]
+}
+
+@test "ls finds the job that held most without using it, with and without prices" {
+	[ "$(value '[r["name"] for r in d]' "$STRAIN" ls --json --sort cpu_seconds runs)" = "['busy', 'idle']" ]
+	for key in idle_cpu_hours idle_cost; do
+		value "sorted(d, key=lambda r: -r['measures']['$key']) == d and '$key' in d[0]['measures']" \
+			"$STRAIN" ls --json --sort "$key" --prices prices.yaml runs >right
+		[ "$(cat right)" = True ]
+	done
+	[ "$(value '"cost" in d[0]["measures"]' "$STRAIN" ls --json --sort idle_gpu_hours runs)" = False ]
+	fails_with 2 --sort idle_cost --prices -- "$STRAIN" ls --sort idle_cost runs
+	fails_with 1 --where cost --prices -- "$STRAIN" ls --where 'cost>0' runs
+	fails_with 1 --where cost --prices -- "$STRAIN" compare --where 'cost>0' runs
+	[ "$(value '[r["name"] for r in d]' "$STRAIN" ls --json --where 'cost>0' --sort name --prices prices.yaml runs)" = "['busy', 'idle']" ]
+	[ "$(value 'd' "$STRAIN" ls --json --where 'cost>1e9' --prices prices.yaml runs)" = "[]" ]
+}
+
+@test "a cost adds up against a stopwatch and a price list" {
+	# 3600 for a CPU hour is 1 for a CPU second.
+	for name in busy idle; do
+		value 'd["cost"]' "$STRAIN" show --json --prices prices.yaml "runs/$name.strain" >cost
+		python3 - "$(cat cost)" "$(cat $name.seconds)" "$(cpus)" <<-'EOF'
+			import ast, sys
+			cost, seconds, cpus = ast.literal_eval(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
+			assert cost["currency"] == "EUR", cost
+			# The job took at least 0.8 s, and no longer than the stopwatch around it.
+			assert 0.8 * cpus <= cost["cost"] <= seconds * cpus, (cost, seconds)
+			assert 0 <= cost["idle_cost"] <= cost["cost"], cost
+			assert cost["cost_per_epoch"] is None and cost["missing"]["cost_per_epoch"], cost
+		EOF
+	done
+	run -0 "$STRAIN" show --prices prices.yaml runs/idle.strain
+	prints Cost EUR prices.yaml:5
+}
+
+@test "compare shows costs and draws them" {
+	run -0 --separate-stderr "$STRAIN" compare runs --rows machine --value cost,idle_cost --prices prices.yaml
+	prints machine cost, EUR
+	[ "$(value '[m["unit"] for m in d["measures"]]' "$STRAIN" compare runs --rows machine --value cost,samples_per_cost \
+		--prices prices.yaml --json)" = "['EUR', '{sample}/{money}']" ]
+	"$STRAIN" compare runs --rows machine --value cost --prices prices.yaml --figure bars -o cost.svg
+	grep -q EUR cost.svg
+	# Without a list, the reason is in the table.
+	run -0 --separate-stderr "$STRAIN" compare runs --rows machine --value cost
+	prints --prices
+	# The list is also found by its variable, which the option overrides.
+	[ "$(STRAIN_PRICES=prices.yaml value 'd["cost"]["currency"]' "$STRAIN" show --json runs/idle.strain)" = EUR ]
+	sed 's/EUR/USD/' prices.yaml >other.yaml
+	[ "$(STRAIN_PRICES=prices.yaml value 'd["cost"]["currency"]' "$STRAIN" show --json --prices other.yaml runs/idle.strain)" = USD ]
+	[ "$(STRAIN_PRICES='' value 'd["cost"]' "$STRAIN" show --json runs/idle.strain)" = None ]
+	fails_with 1 STRAIN_PRICES none.yaml -- env STRAIN_PRICES=none.yaml "$STRAIN" show runs/idle.strain
+}
+
+@test "a machine without an entry has no cost, and a reason" {
+	printf 'currency: EUR\nmachines:\n  - {host: "no-such-host", hour: 1}\n' >elsewhere.yaml
+	value 'd["cost"]["missing"]["cost"]' "$STRAIN" show --json --prices elsewhere.yaml runs/idle.strain >why
+	grep -q "elsewhere.yaml" why && grep -q "$(uname -n)" why
+	run -0 --separate-stderr "$STRAIN" compare runs --rows machine --value cost --prices elsewhere.yaml
+	prints elsewhere.yaml "$(uname -n)"
+	[ "$(value '[r["measures"]["cost"] for r in d]' "$STRAIN" ls --json --prices elsewhere.yaml runs)" = "[None, None]" ]
+}
+
+@test "a wrong price list is one line with file and line, before anything else happens" {
+	wrong() { # PLACE WORD... ; the list is on standard input
+		cat >wrong.yaml
+		for command in show ls compare report; do
+			fails_with 1 "wrong.yaml:$1" "${@:2}" -- "$STRAIN" $command --prices wrong.yaml "$(
+				[ $command = show ] && echo runs/idle.strain || echo runs)"
+		done
+	}
+	wrong 3:11 hour "'-3'" <<<$'currency: EUR\nmachines:\n  - hour: -3'
+	wrong 3:11 hour "'nan'" <<<$'currency: EUR\nmachines:\n  - hour: nan'
+	wrong 3:5 "'gpu_hours'" "'gpu_hour'?" <<<$'currency: EUR\nmachines:\n  - gpu_hours: 1'
+	wrong 4:5 hour 3 <<<$'currency: EUR\nmachines:\n  - hour: 1\n    hour: 2'
+	wrong 1:1 machines <<<'currency: EUR'
+	head -c 2000000 /dev/zero | tr '\0' a >wrong.yaml
+	fails_with 1 wrong.yaml 1048576 -- "$STRAIN" ls --prices wrong.yaml runs
+	mkfifo pipe
+	fails_with 1 pipe -- timeout 20 "$STRAIN" ls --prices pipe runs
+	printf 'command: "true"\n' >plan.yaml
+	printf 'currency: EUR\n' >wrong.yaml
+	fails_with 1 wrong.yaml:1:1 -- "$STRAIN" sweep plan.yaml --prices wrong.yaml
+	[ ! -e plan.sweep ] # no trial ran
+}
+
+@test "a sweep prints the cost of its configurations" {
+	printf 'command: [sh, -c, "sleep ${seconds}"]\nparameters:\n  seconds: {values: [0.1, 0.3]}\n' >cost.yaml
+	"$STRAIN" sweep cost.yaml --json --prices prices.yaml >sweep.json 2>sweep.err
+	[ "$(value '[d["currency"], [c["cost"] > 0 for c in d["configurations"]]]' cat sweep.json)" = "['EUR', [True, True]]" ]
+	run -0 --separate-stderr "$STRAIN" sweep cost.yaml --prices prices.yaml
+	prints COST
+	prints cost: EUR
+	run -0 --separate-stderr "$STRAIN" sweep cost.yaml
+	[ -z "$(printf '%s\n' "$output" | grep COST)" ]
+}
+
+@test "the figure of throughput per cost is drawn from runs" {
+	trainer=$BUILD_ROOT/workloads/onednn/onednn-train
+	[ -x "$trainer" ] || skip "without oneDNN there is no trainer"
+	mkdir -p figure
+	for model in tiny cnn; do
+		"$STRAIN" run --force -o "figure/$model.strain" --label "model=$model" -- \
+			"$trainer" --model tiny --threads 1 --batch-size 16 --samples 200 --epochs 2 >/dev/null 2>&1
+	done
+	"$STRAIN" compare figure --layout jayarajan-cost --prices prices.yaml -o figure.svg 2>figure.err
+	grep -q "samples per unit of cost" figure.svg
+	value '[c["mean"] > 0 for c in d["cells"]]' "$STRAIN" compare figure --rows model --columns "" \
+		--value samples_per_cost --prices prices.yaml --json >shown
+	[ "$(cat shown)" = "[True, True]" ]
+	# A second of one job costs nproc: what a second trains is divided by that.
+	value '[c["mean"] for c in d["cells"]]' "$STRAIN" compare figure --where model=tiny --rows model --columns "" \
+		--value samples_per_cost,samples_per_second --prices prices.yaml --json >pair
+	python3 - "$(cat pair)" "$(cpus)" <<-'EOF'
+		import ast, sys
+		per_cost, per_second = ast.literal_eval(sys.argv[1])
+		assert abs(per_cost * int(sys.argv[2]) / per_second - 1) < 1e-6, sys.argv
+	EOF
+}
+
+@test "advise says what a million samples cost, and keeps no cost" {
+	/usr/bin/python3 -c 'import torch' 2>/dev/null || skip "without PyTorch there is no job to advise"
+	export OMP_NUM_THREADS=1
+	run -0 --separate-stderr "$STRAIN" advise --json --limit 5s --time 10s -o costed --prices prices.yaml -- \
+		/usr/bin/python3 "$SOURCE_ROOT/tests/cli/advise_small.py" --epochs 2000 --batch-size '{batch_size=16}'
+	echo "$output" >answer.json
+	python3 - "$(cpus)" <<-'EOF'
+		import json, sys
+		answer, kept = json.load(open("answer.json")), json.load(open("costed/advice.json"))
+		cost = answer.pop("cost")
+		assert answer == kept and "cost" not in kept
+		assert cost["currency"] == "EUR" and cost["missing"] is None, cost
+		# A CPU second costs 1, and the job may use all CPUs.
+		assert abs(cost["now"] * answer["rate"]["now"] / 1e6 / int(sys.argv[1]) - 1) < 1e-6, (cost, answer["rate"])
+		measured = answer["rate"].get("measured")
+		other = measured and not answer["advised"]["keep"]
+		assert not other or abs(cost["advised"] * measured / 1e6 / int(sys.argv[1]) - 1) < 1e-6, cost
+	EOF
+	printf 'currency: EUR\n' >wrong.yaml
+	fails_with 1 wrong.yaml:1:1 -- "$STRAIN" advise -o never --prices wrong.yaml -- true
+	[ ! -e never ] # nothing ran
+	fails_with 2 --prices --stalls -- "$STRAIN" advise --stalls --prices prices.yaml -- true
+}
