@@ -306,7 +306,7 @@ static struct totals find_totals(const struct joint *j)
 	return sum;
 }
 
-// "allocated 2.0 CPU-hours, of which 1.5 idle; 1.20 USD, of which 0.90 USD for idle CPUs".
+// "allocated 2.0 h of CPU time, of which 1.5 h idle; 1.20 USD, of which 0.90 USD for idle CPUs".
 static void append_allocated(struct text *t, const struct joint *j)
 {
 	struct totals all = find_totals(j);
@@ -315,9 +315,9 @@ static void append_allocated(struct text *t, const struct joint *j)
 		return;
 	}
 	text_append_string(t, "allocated ");
-	words_append_number(t, all.cpu_hours);
-	text_append_string(t, " CPU-hours, of which ");
-	words_append_number(t, all.idle_cpu_hours);
+	words_append_seconds(t, 3600 * all.cpu_hours);
+	text_append_string(t, " of CPU time, of which ");
+	words_append_seconds(t, 3600 * all.idle_cpu_hours);
 	text_append_string(t, " idle");
 	if (currency && isfinite(all.cost)) {
 		text_append_string(t, "; ");
