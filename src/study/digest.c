@@ -117,7 +117,8 @@ static void add_findings(struct rows *r, const struct analysis *a, bool job_only
 // What findings_read takes from the tables `run` and `label`.
 static void add_keys(struct rows *r, const struct analysis *a)
 {
-	static const char *const keys[] = {"hostname", "command", "start_utc_ns", "status"};
+	static const char *const keys[] = {
+		"hostname", "command", "start_utc_ns", "status", "samples_unit"};
 	const struct overview *o = &a->overview;
 	for (size_t i = 0; i < ARRAY_LENGTH(keys); i++) {
 		add_text(r, FINDINGS_KEY, keys[i], reader_run(a->tables.reader, keys[i]));
@@ -250,6 +251,7 @@ static int fill(struct digest *d)
 	d->job_only = flag(f, JOB_ONLY);
 	d->notice = findings_text(f, FINDINGS_FINDING, NOTICE);
 	d->host = text_or_empty(f, FINDINGS_KEY, "hostname");
+	d->unit = text_or_empty(f, FINDINGS_KEY, "samples_unit");
 	d->start_utc_ns = key_number(f, "start_utc_ns", 0);
 	d->partial = word_or_empty(f, PARTIAL);
 	d->recorded_s = findings_number(f, RECORDED);

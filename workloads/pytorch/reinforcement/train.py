@@ -3,7 +3,7 @@
 # SPDX-FileCopyrightText: the strain authors
 """Trains an agent by A3C (Mnih et al. 2016) with PyTorch, to play a game (catch.py).
 
-An ordinary training script, without any code for measurements. Actors are processes, each with its own game. They share
+An ordinary training script. Its only code for measurements names the unit of its samples, for rates. Actors are processes, each with its own game. They share
 the weights and the optimizer's statistics, and change them without locks. As published, they use CPUs only. With one
 process, a seed determines everything. See ../../README.md.
 """
@@ -22,6 +22,11 @@ import common
 import jobs
 import networks
 import torch
+
+try:
+    import strain  # under `strain run`: rates of the run are in steps
+except ImportError:
+    strain = None
 
 SAMPLES = {"small": 10_000, "published": 1_000_000}  # steps of the environment in an epoch
 LEARNING_RATE = {"small": 1e-3, "published": 7e-4}
@@ -159,6 +164,8 @@ def main():
     torch.manual_seed(options.seed)
     shared = networks.Agent(catch.ACTIONS, *networks.WIDTHS[options.size]).share_memory()
     optimizer = networks.shared_optimizer(options, shared.parameters(), LEARNING_RATE[options.size])
+    if strain:
+        strain.unit("steps")
     jobs.announce(options, common.count_parameters(shared), samples, "cpu", what="steps")
     with actors(options, shared, optimizer, batches * options.epochs) as pipes:
         follow(options, pipes, batches * options.processes)
