@@ -63,23 +63,19 @@ class Order(torch.utils.data.Sampler):
 
 
 class Mean:
-    """Weighted means of several values, without waiting for the device."""
+    """Weighted means of tensors with one element each, on their device and without waiting for it."""
 
     def __init__(self):
-        self.sums = 0
+        self.weight = self.sums = 0
 
     def add(self, weight, *values):
-        """Values: numbers or tensors with one element."""
-        row = torch.stack([torch.as_tensor(value).detach().double().reshape(()).cpu() for value in (1, *values)])
-        self.sums = self.sums + weight * row
-
-    def weight(self):
-        """Sum of the weights."""
-        return int(self.sums[0])
+        """Adds values with a weight, an integer."""
+        self.sums = self.sums + weight * torch.stack([value.detach().double() for value in values])
+        self.weight += weight
 
     def means(self):
         """Mean of each value."""
-        return (self.sums[1:] / self.sums[0]).tolist()
+        return (self.sums / self.weight).tolist()
 
 
 def passes(options, order, train, check):

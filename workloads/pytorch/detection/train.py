@@ -71,7 +71,7 @@ def train_epoch(model, loader, optimizer, device):
         torch.nn.utils.clip_grad_norm_(model.parameters(), 10.0)
         optimizer.step()
         mean.add(len(images), loss)
-    return {"loss": mean.means()[0]}, mean.weight(), "images"
+    return {"loss": mean.means()[0]}, mean.weight, "images"
 
 
 def found(target, answer):

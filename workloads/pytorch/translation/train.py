@@ -79,7 +79,7 @@ def train_epoch(model, loader, optimizer, schedule, device):
         optimizer.step()
         schedule.step()
         mean.add(batch["ntokens"], loss, correct / batch["ntokens"])
-    return dict(zip(("loss", "accuracy"), mean.means())), mean.weight(), "tokens"
+    return dict(zip(("loss", "accuracy"), mean.means())), mean.weight, "tokens"
 
 
 @torch.no_grad()
@@ -90,7 +90,7 @@ def validate(model, loader, device):
     for batch in loader:
         loss, correct = forward(model, batch, device)
         mean.add(batch["ntokens"], loss, correct / batch["ntokens"])
-    return dict(zip(("loss", "accuracy"), mean.means())), mean.weight(), "tokens"
+    return dict(zip(("loss", "accuracy"), mean.means())), mean.weight, "tokens"
 
 
 def make_schedule(optimizer, warm_up):

@@ -6,7 +6,7 @@ normalisation, because its gradient is penalised for each image (Gulrajani et al
 from torch import nn
 
 NOISE = 128  # numbers from which an image is made
-WIDTHS = {"small": 16, "published": 64}
+WIDTHS = {"small": 8, "published": 64}
 
 
 def generator(width):
