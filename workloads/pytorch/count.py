@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
 """Prints the number of parameters of each model at its published size: of image classifiers at their native image size,
-with 1000 classes except for the CNN; of Faster R-CNN with the 91 classes of COCO.
+with 1000 classes except for the CNN; of Faster R-CNN with the 91 classes of COCO. (torchvision publishes 41,755,286 for
+ResNet-50 with frozen batch normalisation, whose 53,120 values are trained here.)
 
 The weights are not initialised: drawing 200 million takes a while.
 """
