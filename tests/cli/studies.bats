@@ -279,8 +279,18 @@ with sqlite3.connect("runs/r34.strain") as run:
 				$at["model"] == model {found = $at["mean"] == e && e > 0} END {exit !found}' "$layout.csv"
 		done
 	done
-	PATH=$PWD/path run -1 "$STRAIN" compare five --layout jayarajan-throughput -o figure.svg --keep-script kept
-	says resnet50 lstm a3c 'samples per second'
+	# Gathered from several machines: a series for each.
+	mkdir other
+	"$STRAIN" run -o other/a3c.strain --label application=reinforcement --label model=a3c --label batch_size=20 \
+		--label samples=10000 --label epochs=3 --label machine=other -- \
+		"$BUILD_ROOT/workloads/onednn/onednn-train" --model tiny --threads 1 --samples 256 --epochs 1 >log 2>&1
+	"$STRAIN" compare five other --layout jayarajan-throughput --format csv 2>notes | cut -d, -f 1,2 | sort >machines
+	cat machines
+	[ "$(grep -c '^a3c,' machines)" = 2 ]
+	grep -qx a3c,other machines
+	[ "$(grep -c ^lstm, machines)" = 1 ]
+	PATH=$PWD/path run -1 "$STRAIN" compare five other --layout jayarajan-throughput -o figure.svg --keep-script kept
+	says resnet50 lstm a3c 'samples per second' other
 }
 
 @test "a figure of numbers is a table without -o; the others say what they are" {
