@@ -12,14 +12,19 @@
 
 #define TOKENS_MOST 1e9 // more than any sample has
 
-const char *unit_of_samples(struct reader *r)
+const char *unit_word(const char *unit)
 {
-	const char *unit = r ? reader_run(r, "samples_unit") : NULL;
 	size_t length = unit ? strlen(unit) : 0;
 	bool word = length > 0 && length < UNIT_BYTES &&
 	            strspn(unit, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-") ==
 	                    length;
-	return word ? unit : "samples";
+	return word ? unit : "";
+}
+
+const char *unit_of_samples(struct reader *r)
+{
+	const char *unit = unit_word(r ? reader_run(r, "samples_unit") : NULL);
+	return *unit ? unit : "samples";
 }
 
 double unit_tokens_per_sample(struct reader *r)

@@ -10,6 +10,8 @@
 
 #define UNIT_BYTES 33 // of the longest unit, with its NUL
 
+// The value of samples_unit if it is a word, else "". NULL is none.
+const char *unit_word(const char *unit);
 // "steps"; "samples" if the job does not say, or says no word. Lives as long as the reader, which
 // may be NULL.
 const char *unit_of_samples(struct reader *r);

@@ -1248,7 +1248,7 @@ static int warn_of_units(struct compare_warnings *w, const struct pivot_request 
 		}
 		said = said || *unit;
 		text_append_string(&line, n == 1 ? "samples are " : ", ");
-		append_foreign(&line, *unit ? unit : "what the job calls a sample");
+		text_append_string(&line, *unit ? unit : "what the job calls a sample");
 		text_format(&line, " (%zu of %zu runs)", runs, request->n_runs);
 	}
 	text_append_string(&line, n > NAMED ? ", ..." : "");

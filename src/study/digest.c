@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "run/analysis.h"
 #include "run/entities.h"
+#include "run/unit.h"
 #include "runfile/amend.h"
 #include "runfile/reader.h"
 #include "runfile/writer.h"
@@ -251,7 +252,7 @@ static int fill(struct digest *d)
 	d->job_only = flag(f, JOB_ONLY);
 	d->notice = findings_text(f, FINDINGS_FINDING, NOTICE);
 	d->host = text_or_empty(f, FINDINGS_KEY, "hostname");
-	d->unit = text_or_empty(f, FINDINGS_KEY, "samples_unit");
+	d->unit = unit_word(findings_text(f, FINDINGS_KEY, "samples_unit"));
 	d->start_utc_ns = key_number(f, "start_utc_ns", 0);
 	d->partial = word_or_empty(f, PARTIAL);
 	d->recorded_s = findings_number(f, RECORDED);
