@@ -101,6 +101,24 @@ options() {
 	[ "$output" = "jax/train.py --seed a b --epochs=2" ]
 	run -77 "$FOLDER/train" --framework tensorflow
 	[ "$output" = "train: TensorFlow is not installed here (make frameworks)" ]
+	run -0 "$FOLDER/train" --framework jax --application=classification --seed=3 --epochs 2
+	[ "$output" = "jax/train.py --seed=3 --epochs 2" ]
+	cat >python <<-'EOF'
+		#!/bin/sh
+		# has torch, and prints its arguments
+		[ "$1" = -c ] || echo "${1##*/workloads/}" "$2" "$3"
+	EOF
+	chmod +x python
+	for application in translation detection unsupervised reinforcement; do
+		STRAIN_PYTORCH=$PWD/python run -0 "$FOLDER/train" --seed 3 --application $application --framework pytorch
+		[ "$output" = "pytorch/$application/train.py --seed 3" ]
+		[ -x "$FOLDER/pytorch/$application/train.py" ]
+	done
+	for wrong in 'pytorch --application vision' 'jax --application translation' 'onednn --application=../onednn'; do
+		# shellcheck disable=SC2086
+		run -2 "$FOLDER/train" --framework $wrong
+		[[ "$output" == "train: --application ${wrong##*[ =]}: expected classification, or with --framework pytorch also"* ]]
+	done
 	STRAIN_FRAMEWORKS=$PWD/none run -77 "$FOLDER/train" --framework jax
 	[ "$output" = "train: JAX is not installed here (make frameworks)" ]
 	STRAIN_PYTORCH=/nonexistent run -77 "$FOLDER/train" --framework pytorch

@@ -5,6 +5,11 @@
     cnn: 89450 parameters, 3200 images, batch size 32, 2 workers, cpu
     epoch 1/3  loss 0.9133  accuracy 0.672  9.7 s  1320 images/s
     validation 1/3  loss 0.6291  accuracy 0.801  0.3 s  2950 images/s
+
+Applications other than image classification count other things than images, and have other scores than accuracy:
+
+    transformer: 302480 parameters, 6400 sentences, batch size 32, 2 workers, cpu
+    epoch 1/3  loss 2.9133  accuracy 0.372  9.7 s  5320 tokens/s
 """
 
 import argparse
@@ -45,29 +50,56 @@ def known_dataset(text):
     return text
 
 
-def parse_options(description, models, optimizers=()):
-    """The command line, the same for each framework, except that optimizers, steps and frames can be chosen only where
-    optimizers are given."""
+def new_parser(description, what="images", loader=True, **defaults):
+    """A parser of the options common to all jobs. what: the samples in a batch; loader: whether there is one, which can
+    have workers; defaults: of options, by name."""
     positive, any_number = at_least(1), at_least(0)
     parser = argparse.ArgumentParser(description=description)
+    add = parser.add_argument
+    add("--batch-size", type=positive, default=32, help=f"{what} in a batch, of all processes")
+    if loader:
+        add("--workers", type=any_number, default=2, help="loader workers of each process; 0: none")
+    add("--epochs", type=positive, default=3)
+    add("--samples", type=positive, help=f"so many {what} instead of the dataset's")
+    add("--threads", type=positive, help="threads that compute, in each process")
+    add("--seed", type=int, default=1, help=f"of {what}, weights and orders")
+    parser.set_defaults(**defaults)
+    return parser
+
+
+def add_validation(parser):
+    """The number of samples that a model is evaluated with."""
+    parser.add_argument("--validation-samples", type=at_least(0), default=0, help="so many others, after each epoch")
+
+
+def add_training(parser, optimizers):
+    """Options of the jobs in PyTorch. The first optimizer is the default."""
+    parser.add_argument("--optimizer", choices=optimizers, default=optimizers[0])
+    parser.add_argument("--steps", type=at_least(1), help="end each pass after so many batches")
+
+
+def add_size(parser):
+    """Models and data that train in a minute on two CPUs, or those of publications."""
+    parser.add_argument("--size", choices=("small", "published"), default="small",
+        help="of the model and its data: small, or as published")  # fmt: skip
+
+
+def parse_options(description, models, optimizers=()):
+    """The command line of an image classifier, the same for each framework, except that optimizers, steps and frames can
+    be chosen only where optimizers are given."""
+    positive = at_least(1)
+    parser = new_parser(description)
     add = parser.add_argument
     add("--model", choices=sorted(models), default="cnn")
     add("--dataset", type=known_dataset, default="dt1",
         help="dt1 (60,000 images), dt2 (600,000), or a folder of images")  # fmt: skip
-    add("--batch-size", type=positive, default=32, help="images in a batch, of all processes")
-    add("--workers", type=any_number, default=2, help="loader workers of each process; 0: none")
-    add("--epochs", type=positive, default=3)
-    add("--samples", type=positive, help="so many images instead of the dataset's")
-    add("--validation-samples", type=any_number, default=0, help="so many others, after each epoch")
+    add_validation(parser)
     add("--image-size", type=positive,
         help="resize to so many pixels (what the model was made for)")  # fmt: skip
     add("--classes", type=positive, help="the model's outputs (the dataset's classes)")
-    add("--threads", type=positive, help="threads that compute, in each process")
     add("--processes", type=positive, default=1, help="so many train together, data-parallel")
-    add("--seed", type=int, default=1, help="of images, weights and orders")
     if optimizers:
-        add("--optimizer", choices=optimizers, default=optimizers[0])
-        add("--steps", type=positive, help="end each pass after so many batches")
+        add_training(parser, optimizers)
         add("--frames", type=positive, help="frames of a clip, for models of clips")
     options = parser.parse_args()
     model = models[options.model]
@@ -92,16 +124,17 @@ def choose_frames(options, model, parser):
 
 def check_samples(options, samples):
     """Ends the job if the samples do not fill a batch: only complete batches are used."""
-    for count, what in (samples, "samples"), (options.validation_samples, "validation samples"):
+    held_out = getattr(options, "validation_samples", 0)
+    for count, what in (samples, "samples"), (held_out, "validation samples"):
         if count < options.batch_size and (count != 0 or what == "samples"):
             raise Problem(f"{count} {what} do not fill a batch of {options.batch_size}")
 
 
-def announce(options, parameters, samples, device, native_size=None):
+def announce(options, parameters, samples, device, native_size=None, what="images"):
     """Prints the settings of the training. native_size: the edge of the dataset's images, if they have the same."""
-    text = f"{options.model}: {parameters} parameters, {samples} images, "
-    text += f"batch size {options.batch_size}, {options.workers} workers, {device}"
-    if options.processes > 1:
+    text = f"{options.model}: {parameters} parameters, {samples} {what}, batch size {options.batch_size}, "
+    text += f"{options.workers} workers, {device}" if hasattr(options, "workers") else device
+    if getattr(options, "processes", 1) > 1:
         text += f", {options.processes} processes"
     if native_size and native_size != options.image_size:
         text += f", images resized from {native_size} to {options.image_size} pixels"
@@ -109,9 +142,15 @@ def announce(options, parameters, samples, device, native_size=None):
 
 
 def say(what, epoch, options, loss, accuracy, count, seconds):
-    """Prints the line of a pass."""
-    print(f"{what} {epoch}/{options.epochs}  loss {loss:.4f}  accuracy {accuracy:.3f}  "
-          f"{seconds:.1f} s  {count / seconds:.0f} images/s", flush=True)  # fmt: skip
+    """Prints the line of a pass over images."""
+    say_scores(what, epoch, options, {"loss": loss, "accuracy": accuracy}, count, "images", seconds)
+
+
+def say_scores(what, epoch, options, scores, count, unit, seconds):
+    """Prints the line of a pass. scores: name and value, loss first. unit: of count."""
+    words = [f"{name} {value:.{4 if name == 'loss' else 3}f}" for name, value in scores.items()]
+    print(f"{what} {epoch}/{options.epochs}", *words, f"{seconds:.1f} s", f"{count / seconds:.0f} {unit}/s",
+          sep="  ", flush=True)  # fmt: skip
 
 
 def images_of(folder):

@@ -144,6 +144,8 @@ class PyTorch:
             loop = getattr(self.local, "loop", None)
             if loop is not None and self.hook.on:
                 loop.finish()
+                for _, loader in list(self.loaders.values()):
+                    self._tell_tokens(loader)
         except Exception as error:
             self.hook.fail(error)
 
@@ -169,7 +171,7 @@ class PyTorch:
     def _know(self, loader):
         """Reports a loader's settings for advice: first the first loader's, then the trained one's."""
         key = id(loader)
-        known = Loader()
+        known = Loader(_batch_size(loader))
         facts = list(_facts(loader, strain_hook.caller((self.folder,))))
         if not self.looked_at_blas:
             self.looked_at_blas = True
@@ -243,9 +245,9 @@ class PyTorch:
                 self._no_batch(loop, run, isinstance(error, StopIteration))
                 raise
             try:
-                first = batch[0] if type(batch) is list and batch else None
+                first = batch[0] if run.loader.lists == 0 and type(batch) is list and batch else None
                 shape = first.shape if type(first) is tensor else None
-                loop.next_ends(run, shape[0] if shape else samples_of(batch))
+                loop.next_ends(run, shape[0] if shape else samples_of(batch, run.loader))
             except Exception as error:
                 fail(error)
             return batch
@@ -260,7 +262,36 @@ class PyTorch:
         except Exception as error:
             self.hook.fail(error)
 
-    def _samples(self, batch):
+    def _samples(self, batch, loader):
+        """The number of samples in a batch; -1: unknown. Batches of images of different sizes (object detection) are lists
+        of samples, or a list of images beside one of targets: the first full batch shows which."""
+        count = self._first_dimension(batch)
+        if loader.lists is None:
+            for lists, found in enumerate((count, _length_of(batch), _length_within(batch))):
+                if found == loader.batch_size:
+                    loader.lists = lists
+                    break
+        if loader.lists:
+            found = (_length_of, _length_within)[loader.lists - 1](batch)
+            count = count if found < 0 else found
+        elif isinstance(batch, Mapping) and type(batch.get("ntokens")) is int:
+            self._count_tokens(loader, batch["ntokens"], count)
+        return count
+
+    def _count_tokens(self, loader, tokens, samples):
+        """Batches of text may say how many words they have, as fairseq's do. The run is told more and more rarely."""
+        loader.counted += 1
+        loader.tokens[0] += tokens
+        loader.tokens[1] += samples
+        if loader.counted & (loader.counted - 1) == 0:
+            self._tell_tokens(loader)
+
+    def _tell_tokens(self, loader):
+        tokens, samples = loader.tokens
+        if loader.trains and tokens > 0 and samples > 0:
+            self.report.say("tokens_per_sample", "%.6g" % (tokens / samples))
+
+    def _first_dimension(self, batch):
         """The first dimension of the first tensor in a batch; -1 if there is none."""
         tensor = self.torch.Tensor
         places = [batch]
@@ -666,6 +697,23 @@ class PyTorch:
             self.hook.fail(error)
 
 
+def _length_of(batch):
+    """Number of items of a list; -1 if it is none."""
+    return len(batch) if isinstance(batch, (list, tuple)) else -1
+
+
+def _length_within(batch):
+    """Number of items of each list in a list, where it has lists only and all are as long; else -1."""
+    lengths = {_length_of(item) for item in batch} if isinstance(batch, (list, tuple)) else ()
+    return lengths.pop() if len(lengths) == 1 else -1
+
+
+def _batch_size(loader):
+    """The batch size that a loader has, or that of its batch sampler; None if neither says it."""
+    size = loader.batch_size or getattr(getattr(loader, "batch_sampler", None), "batch_size", None)
+    return size if isinstance(size, int) else None
+
+
 def _length(loader):
     """Number of batches of a loader; 0 if it is unknown or should not be asked for."""
     try:
@@ -688,11 +736,9 @@ def _facts(loader, place):
     """Keys of the run that describe a loader."""
     if place:
         yield "loader_at", place
-    sampler = getattr(loader, "batch_sampler", None)
-    size = loader.batch_size or getattr(sampler, "batch_size", None)
     yield "loader_workers", str(loader.num_workers)
-    if isinstance(size, int):
-        yield "loader_batch_size", str(size)
+    if _batch_size(loader):
+        yield "loader_batch_size", str(_batch_size(loader))
     if _length(loader) > 0:
         yield "loader_batches", str(_length(loader))
     yield "loader_pin_memory", str(int(bool(loader.pin_memory)))

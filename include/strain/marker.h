@@ -12,6 +12,7 @@
 //	strain_point("loss", 0.31);       // a value at this moment
 //	strain_span("copy", began_ns);    // a span from then to now, which may cross others
 //	strain_epoch_end();               // the last epoch ends here
+//	strain_unit("frames");            // what a sample is
 //
 // Header only, C11 and C++11, no library to link. A mark costs a clock read and a few nanoseconds;
 // outside of `strain run`, a few nanoseconds. Marks never fail or block, and make no system calls
@@ -630,6 +631,26 @@ static inline void strain_iteration(int64_t number, int64_t samples)
 	if (marker) {
 		strain_marker_put(marker, STRAIN_MARK_ITERATION, 0, 0, number,
 			STRAIN_MARKER_CAST(uint64_t, samples));
+	}
+}
+
+// What a sample is, one word in the plural: "steps", "frames". Rates of the run are named after it.
+// Once in a program: it opens and writes a file, hook-PID, which the recorder reads.
+static inline void strain_unit(const char *name)
+{
+	char file[32] = "hook-", line[64] = "samples_unit ";
+	size_t length = name ? strlen(name) : 0, used = strlen(line);
+	if (!strain_marker_here() || length == 0 || length + 1 > sizeof(line) - used) {
+		return;
+	}
+	memcpy(line + used, name, length);
+	line[used + length] = '\n';
+	strain_marker_append(
+		file + strlen(file), STRAIN_MARKER_CAST(uint64_t, getpid()))[-1] = '\0';
+	int fd = strain_marker_open(strain_marker_global_.directory, file, O_WRONLY | O_APPEND);
+	if (fd >= 0) {
+		(void)!write(fd, line, used + length + 1);
+		close(fd);
 	}
 }
 

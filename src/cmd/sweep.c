@@ -193,7 +193,7 @@ static void append_measures(struct text *t, const struct attempt *attempt)
 	if (isfinite(attempt->samples_per_second)) {
 		text_append_string(t, ", ");
 		words_append_number(t, attempt->samples_per_second);
-		text_append_string(t, " samples/s");
+		text_format(t, " %s/s", attempt->samples_unit);
 	}
 }
 

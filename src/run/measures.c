@@ -14,6 +14,7 @@
 #include "run/analysis.h"
 #include "run/names.h"
 #include "run/gpu_facts.h"
+#include "run/unit.h"
 
 static double known(double value, const char *otherwise, const char **ret_why)
 {
@@ -180,6 +181,16 @@ static double samples_per_second(const struct analysis *a, const char **ret_why)
 		a->phases.steady > 0 ? "the number of samples per iteration is not known"
 				     : why_no_iterations(a),
 		ret_why);
+}
+
+static double tokens_per_second(const struct analysis *a, const char **ret_why)
+{
+	double tokens = unit_tokens_per_sample(a->tables.reader);
+	if (!isfinite(tokens)) {
+		return known(NAN, "the batches of the job do not say how many tokens they have",
+			ret_why);
+	}
+	return tokens * samples_per_second(a, ret_why);
 }
 
 static double share(const struct analysis *a, enum phase_id phase, const char **ret_why)
@@ -466,6 +477,10 @@ const struct measure measures[N_MEASURES] = {
 		"Samples trained per second of steady iterations, over all ranks; without "
 		"iterations, of the complete epochs.",
 		samples_per_second},
+	[MEASURE_TOKENS_PER_SECOND] = {"tokens_per_second", "tokens per second", "{token}/s",
+		MEASURE_KIND_RATE, BETTER_MORE, false,
+		"The same in tokens, for text whose batches say how many they have (ntokens).",
+		tokens_per_second},
 	[MEASURE_STEP] = {"step_seconds", "time of a step", "s", MEASURE_KIND_SECONDS, BETTER_LESS,
 		false, "Median duration of steady iterations.", step},
 	[MEASURE_ITERATIONS] = {"iterations", "iterations", "{iteration}", MEASURE_KIND_COUNT,

@@ -20,6 +20,7 @@
 #include "run/code_time.h"
 #include "run/gpu_facts.h"
 #include "run/names.h"
+#include "run/unit.h"
 #include "show/lanes.h"
 #include "show/panels.h"
 #include "verdict/evidence.h"
@@ -312,7 +313,8 @@ static json_t *epoch_columns(const struct analysis *a, const bool *known)
 	const struct epoch *first = &a->tables.epochs.items[0];
 	json_t *columns = json_array();
 	if (isfinite(epoch_rate(first))) {
-		json_array_append_new(columns, json_string("samples/s"));
+		json_array_append_new(
+			columns, json_sprintf("%s/s", unit_of_samples(a->tables.reader)));
 	}
 	for (size_t i = 0; i < ARRAY_LENGTH(epoch_figures); i++) {
 		if (known[i]) {
@@ -1355,6 +1357,7 @@ static json_t *page_iterations(const struct analysis *a)
 	put(json, "rate", p->samples_per_s.value);
 	put(json, "rate_low", p->samples_per_s.low);
 	put(json, "rate_high", p->samples_per_s.high);
+	json_object_set_new(json, "unit", json_string(unit_of_samples(a->tables.reader)));
 	json_object_set_new(json, "missing", page_run_string(p->missing));
 	json_object_set_new(json, "phases_missing", page_run_string(p->phases_missing));
 	json_object_set_new(json, "incomplete", page_run_string(p->incomplete));

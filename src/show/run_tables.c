@@ -5,6 +5,7 @@
 
 #include "show/run_tables.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -18,11 +19,26 @@
 #include "run/script_lines.h"
 #include "run/names.h"
 #include "run/profile.h"
+#include "run/unit.h"
 #include "show/json.h"
 #include "show/table.h"
 #include "verdict/facts.h"
 #include "run/gpu_facts.h"
 #include "verdict/verdict.h"
+
+// Names the unit of the samples in the title of a column of rates: "STEPS/S".
+static void title_rate(struct table *t, size_t column, const struct analysis *a)
+{
+	_cleanup_text_ struct text title = {0};
+	for (const char *c = unit_of_samples(a->tables.reader); *c; c++) {
+		char upper = (char)toupper((unsigned char)*c);
+		text_append(&title, &upper, 1);
+	}
+	text_append_string(&title, "/S");
+	if (!title.failed) {
+		table_set_title(t, column, title.data);
+	}
+}
 
 // Show ranks --------------------------------------------------------------------------------------
 //
@@ -124,6 +140,7 @@ int run_table_ranks(const struct analysis *a, size_t limit, struct table **ret)
 	if (r < 0 || p->n_ranks < 2) {
 		return r;
 	}
+	title_rate(*ret, RANK_RATE, a);
 	_cleanup_free_ const struct phase_rank **order = ranks_in_order(
 		p, p->n_ranks > limit ? compare_waits : compare_numbers);
 	r = order ? 0 : -ENOMEM;
@@ -134,8 +151,9 @@ int run_table_ranks(const struct analysis *a, size_t limit, struct table **ret)
 	return r;
 }
 
-void run_table_append_rank(struct text *t, const struct phases *p)
+void run_table_append_rank(struct text *t, const struct analysis *a)
 {
+	const struct phases *p = &a->phases;
 	double rate = 0;
 	char count[32];
 	if (p->n_ranks < 2) {
@@ -146,8 +164,9 @@ void run_table_append_rank(struct text *t, const struct phases *p)
 	}
 	text_format(t, "%d, which also marks the epochs of the run", p->ranks[0].number);
 	if (isfinite(rate)) {
-		text_format(t, "; all %zu ranks: %s samples/s", p->n_ranks,
-			text_count(count, sizeof(count), (uint64_t)llround(rate)));
+		text_format(t, "; all %zu ranks: %s %s/s", p->n_ranks,
+			text_count(count, sizeof(count), (uint64_t)llround(rate)),
+			unit_of_samples(a->tables.reader));
 	}
 }
 
@@ -335,6 +354,7 @@ int run_table_iterations(const struct analysis *a, struct table **ret)
 	}
 	const double figures[] = {(double)p->steady, p->length_s.value, p->p50_s, p->p95_s,
 		p->p99_s, p->max_s, p->samples_per_s.value};
+	title_rate(*ret, ARRAY_LENGTH(figures) - 1, a);
 	r = table_row(*ret);
 	for (size_t i = 0; i < ARRAY_LENGTH(figures) && r == 0; i++) {
 		table_number(*ret, i, figures[i]);
@@ -501,6 +521,9 @@ int epoch_phase_table_build(const struct analysis *a, struct epoch_phase_table *
 		}
 	}
 	int r = table_new(ret->columns, N_OF_EPOCH + n, &ret->table);
+	if (r == 0) {
+		title_rate(ret->table, OF_EPOCH_RATE, a);
+	}
 	for (size_t i = 0; i < p->n_epochs && n > 0 && r == 0; i++) {
 		r = table_row(ret->table);
 		epoch_phase_cells(
@@ -608,8 +631,9 @@ static void put_estimate(json_t *object, const char *name, const struct estimate
 	}
 }
 
-static json_t *iterations_json(const struct phases *p)
+static json_t *iterations_json(const struct analysis *a)
 {
+	const struct phases *p = &a->phases;
 	json_t *json = json_object();
 	const struct {
 		const char *name;
@@ -627,6 +651,8 @@ static json_t *iterations_json(const struct phases *p)
 	json_object_set_new(json, "incomplete", json_from_text(p->incomplete));
 	put_estimate(json, "mean_s", &p->length_s);
 	put_estimate(json, "samples_per_second", &p->samples_per_s);
+	json_object_set_new(json, "samples_unit", json_string(unit_of_samples(a->tables.reader)));
+	put(json, "tokens_per_sample", unit_tokens_per_sample(a->tables.reader));
 	for (size_t i = 0; i < ARRAY_LENGTH(figures); i++) {
 		// For a run without iterations nothing is known, not even that these were 0.
 		put(json, figures[i].name, p->total > 0 || i == 0 ? figures[i].value : NAN);
@@ -723,7 +749,7 @@ int run_table_phases_json(json_t *json, const struct analysis *a)
 {
 	struct table *phases = NULL, *workers = NULL;
 	int r = run_table_phases(a, &phases);
-	int failed = json_object_set_new(json, "iterations", iterations_json(&a->phases));
+	int failed = json_object_set_new(json, "iterations", iterations_json(a));
 	failed |= json_object_set_new(json, "phases", rows_json(r, phases));
 	failed |= json_object_set_new(json, "phases_by_epoch", epochs_json(a));
 	r = run_table_workers(a, &workers);

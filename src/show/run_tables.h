@@ -82,7 +82,7 @@ int run_table_phases_json(struct json_t *json, const struct analysis *a);
 int run_table_ranks(const struct analysis *a, size_t limit, struct table **ret);
 // Appends which of several ranks the figures of the run belong to: "1, whose epochs are the run's;
 // all 2 ranks together 1,182 samples/s". Nothing for a single rank.
-void run_table_append_rank(struct text *t, const struct phases *p);
+void run_table_append_rank(struct text *t, const struct analysis *a);
 
 // Show spans --------------------------------------------------------------------------------------
 //

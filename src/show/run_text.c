@@ -394,7 +394,7 @@ static int print_ranks(const struct page *p)
 	_cleanup_table_ struct table *t = NULL;
 	_cleanup_text_ struct text whose = {0};
 	size_t n = p->a->phases.n_ranks, limit = p->iterations ? SIZE_MAX : RANKS_SHOWN;
-	run_table_append_rank(&whose, &p->a->phases);
+	run_table_append_rank(&whose, p->a);
 	if (whose.length > 0 && whose.data) {
 		print_field(p, "Of rank", whose.data);
 	}

@@ -312,6 +312,32 @@ static void print_currency(const struct results *r, FILE *stream)
 	}
 }
 
+static bool is_first_of_unit(const struct catalogue *c, size_t run)
+{
+	for (size_t i = 0; i < run; i++) {
+		if (strcmp(c->runs[i].unit, c->runs[run].unit) == 0) {
+			return false;
+		}
+	}
+	return true;
+}
+
+// What samples are, if jobs say it.
+static void print_units(const struct catalogue *c, FILE *stream)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		const char *unit = c->runs[i].unit;
+		size_t runs = 0;
+		for (size_t j = i; j < c->n && *unit; j++) {
+			runs += strcmp(c->runs[j].unit, unit) == 0;
+		}
+		if (runs > 0 && is_first_of_unit(c, i)) {
+			fprintf(stream, "\nsamples are %s in %zu of %zu trials\n", unit, runs,
+				c->n);
+		}
+	}
+}
+
 static void print_end(const struct results *r, FILE *stream)
 {
 	_cleanup_text_ struct text outcomes = {0}, next = {0};
@@ -319,6 +345,7 @@ static void print_end(const struct results *r, FILE *stream)
 	print_baseline(r, stream);
 	print_currency(r, stream);
 	print_failures(r, stream);
+	print_units(&r->catalogue, stream);
 	text_append_word(&next, r->sweep->directory);
 	const char *directory = next.data ? next.data : "";
 	fprintf(stream, "\n%zu of %zu trials: %s\n", r->sweep->n_done, r->sweep->trials.n,

@@ -33,6 +33,7 @@ struct cell {
 struct table {
 	const struct column *columns;
 	size_t n_columns;
+	char **titles; // [n_columns], owned; NULL: that of the column; NULL: no other titles
 	struct cell *cells; // [n_rows * n_columns]
 	size_t n_rows;
 	size_t capacity; // cells
@@ -59,8 +60,26 @@ void table_free(struct table *t)
 	for (size_t i = 0; i < t->n_rows * t->n_columns; i++) {
 		free(t->cells[i].text);
 	}
+	for (size_t i = 0; t->titles && i < t->n_columns; i++) {
+		free(t->titles[i]);
+	}
+	free(t->titles);
 	free(t->cells);
 	free(t);
+}
+
+void table_set_title(struct table *t, size_t column, const char *title)
+{
+	if (!t->titles) {
+		t->titles = calloc(t->n_columns, sizeof(*t->titles));
+	}
+	char *copy = t->titles ? strdup(title) : NULL;
+	if (!copy) {
+		t->failed = true;
+		return;
+	}
+	free(t->titles[column]);
+	t->titles[column] = copy;
 }
 
 int table_row(struct table *t)
@@ -249,7 +268,8 @@ static int layout_measure(struct layout *l, const struct table *t, bool all)
 		return -ENOMEM;
 	}
 	for (size_t c = 0; c < t->n_columns; c++) {
-		const char *title = t->columns[c].title;
+		const char *other = t->titles ? t->titles[c] : NULL;
+		const char *title = other ? other : t->columns[c].title;
 		if (!title || (!all && column_is_empty(t, c))) {
 			continue;
 		}

@@ -44,6 +44,8 @@ void table_free(struct table *t);
 // Begins a row, with missing cells. Returns 0 or -ENOMEM.
 int table_row(struct table *t);
 size_t table_rows(const struct table *t);
+// Another title of a column, for people: "STEPS/S". The text is copied.
+void table_set_title(struct table *t, size_t column, const char *title);
 // The text is copied. Characters that are unsafe for a terminal are replaced when it is shown to
 // people. NULL is missing.
 void table_text(struct table *t, size_t column, const char *text);

@@ -1227,12 +1227,63 @@ static int warn_of_load(struct compare_warnings *w, const struct pivot_request *
 	return r;
 }
 
+// --- units
+
+// Whether a value of the table is a rate of samples.
+static bool shows_samples(const struct pivot_request *request)
+{
+	for (size_t i = 0; i < request->n_values; i++) {
+		if (request->values[i].measure == MEASURE_SAMPLES_PER_SECOND) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool is_first_of_unit(const struct pivot_request *request, size_t run)
+{
+	for (size_t i = 0; i < run; i++) {
+		if (strcmp(request->runs[i]->unit, request->runs[run]->unit) == 0) {
+			return false;
+		}
+	}
+	return true;
+}
+
+// Names what samples are, if a job says it: rates of different units are not comparable.
+static int warn_of_units(struct compare_warnings *w, const struct pivot_request *request)
+{
+	enum { NAMED = 6 };
+	struct text line = {0};
+	size_t n = 0;
+	bool said = false;
+	for (size_t i = 0; i < request->n_runs; i++) {
+		const char *unit = request->runs[i]->unit;
+		if (!is_first_of_unit(request, i) || n++ >= NAMED) {
+			continue;
+		}
+		size_t runs = 0;
+		for (size_t j = i; j < request->n_runs; j++) {
+			runs += strcmp(request->runs[j]->unit, unit) == 0;
+		}
+		said = said || *unit;
+		text_append_string(&line, n == 1 ? "samples are " : ", ");
+		text_append_string(&line, *unit ? unit : "what the job calls a sample");
+		text_format(&line, " (%zu of %zu runs)", runs, request->n_runs);
+	}
+	text_append_string(&line, n > NAMED ? ", ..." : "");
+	int r = said && shows_samples(request) ? add_line(w, &line) : 0;
+	text_done(&line);
+	return r;
+}
+
 // Runs with the same rows and columns of the request are repeats. 0, -ENOMEM.
 static int compare_warnings_find(const struct pivot_request *request, struct compare_warnings *ret)
 {
 	*ret = (struct compare_warnings){0};
 	int r = warn_of_repeats(ret, request);
-	return r < 0 ? r : warn_of_load(ret, request);
+	r = r < 0 ? r : warn_of_load(ret, request);
+	return r < 0 ? r : warn_of_units(ret, request);
 }
 
 // --- the comparison

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "run/analysis.h"
 #include "run/entities.h"
+#include "run/unit.h"
 #include "runfile/amend.h"
 #include "runfile/reader.h"
 #include "runfile/writer.h"
@@ -132,7 +133,8 @@ static void add_findings(struct rows *r, const struct analysis *a, bool job_only
 // What findings_read takes from the tables `run` and `label`.
 static void add_keys(struct rows *r, const struct analysis *a)
 {
-	static const char *const keys[] = {"hostname", "command", "start_utc_ns", "status"};
+	static const char *const keys[] = {
+		"hostname", "command", "start_utc_ns", "status", "samples_unit"};
 	const struct overview *o = &a->overview;
 	for (size_t i = 0; i < ARRAY_LENGTH(keys); i++) {
 		add_text(r, FINDINGS_KEY, keys[i], reader_run(a->tables.reader, keys[i]));
@@ -272,6 +274,7 @@ static int fill(struct digest *d)
 	d->job_only = flag(f, JOB_ONLY);
 	d->notice = findings_text(f, FINDINGS_FINDING, NOTICE);
 	d->host = text_or_empty(f, FINDINGS_KEY, "hostname");
+	d->unit = unit_word(findings_text(f, FINDINGS_KEY, "samples_unit"));
 	d->start_utc_ns = key_number(f, "start_utc_ns", 0);
 	d->partial = word_or_empty(f, PARTIAL);
 	d->recorded_s = findings_number(f, RECORDED);

@@ -49,6 +49,7 @@ struct digest {
 	enum outcome outcome;
 	const char *outcome_text; // a line; "" after a success
 	const char *memory_kind; // which memory the measures of host memory mean: "PSS"
+	const char *unit; // what its samples are, a word of the job; "": samples
 	double host_cpus; // of the machine; NAN: not known
 	double host_cpus_used; // mean, by all programs
 	// For prices; not known where job_only.

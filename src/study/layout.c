@@ -732,7 +732,7 @@ static int add_published(struct layout_pivot *p, const struct published *table, 
 	struct digest *run = &p->published[p->n_published];
 	run->labels = &p->labels[p->n_published * ARRAY_LENGTH(published_labels)];
 	run->outcome = OUTCOME_SUCCESS;
-	run->host = run->command = run->outcome_text = run->memory_kind = "";
+	run->host = run->command = run->outcome_text = run->memory_kind = run->unit = "";
 	run->verdict = run->headline = "";
 	run->path = run->name = p->texts[0];
 	for (size_t i = 0; i < N_MEASURES; i++) {

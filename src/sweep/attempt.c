@@ -506,6 +506,8 @@ static int finish_analysed(const struct running *r, struct analysis *a, struct a
 	ret->missed_epochs = ended && r->sweep->plan.stop.epochs > 0 && a->tables.epochs.n == 0;
 	ret->epoch_seconds = measures[MEASURE_EPOCH].compute(a, &why);
 	ret->samples_per_second = measures[MEASURE_SAMPLES_PER_SECOND].compute(a, &why);
+	snprintf(ret->samples_unit, sizeof(ret->samples_unit), "%s",
+		unit_of_samples(a->tables.reader));
 	return 0;
 }
 

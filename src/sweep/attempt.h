@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "run/outcome.h"
+#include "run/unit.h"
 #include "sweep/sweep.h"
 
 struct attempt {
@@ -21,6 +22,7 @@ struct attempt {
 	char *run; // path of the run file
 	double epoch_seconds; // measures.h; NAN: missing
 	double samples_per_second;
+	char samples_unit[UNIT_BYTES]; // "samples"; "" before the end
 	bool missed_epochs; // a rule on epochs did not apply, because the run has none
 };
 

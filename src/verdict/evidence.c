@@ -676,8 +676,8 @@ static int put_rates(const struct facts *f, struct verdict *v)
 		return 0;
 	}
 	struct text value = {0};
-	text_format(&value, "%s samples/s",
-		text_count(number, sizeof(number), (uint64_t)llround(rate)));
+	text_format(&value, "%s %s/s", text_count(number, sizeof(number), (uint64_t)llround(rate)),
+		f->unit ? f->unit : "samples");
 	text_format(&value, "; training could process %s",
 		text_count(number, sizeof(number), (uint64_t)llround(trains)));
 	return evidence_put(v, "input", &value, NULL);

@@ -20,6 +20,7 @@
 #include "run/names.h"
 #include "run/profile.h"
 #include "run/rate.h"
+#include "run/unit.h"
 #include "run/plausible.h"
 #include "verdict/thresholds.h"
 
@@ -1039,6 +1040,7 @@ static void fill_settings(struct reader *r, struct facts *f)
 {
 	const char *hooks = reader_run(r, "hooks");
 	f->reference_blas = reference_blas(r);
+	f->unit = unit_of_samples(r);
 	f->loader_at = reader_run(r, "loader_at");
 	f->wait_policy = reader_run(r, "omp_wait_policy");
 	int64_t omp_threads = reader_run_i64(r, "omp_num_threads", 0);

@@ -225,6 +225,7 @@ struct facts {
 		double share; // of these, on the most frequent line
 		char top[128]; // "train.py:42 augment()"; from the job: escape it
 	} lines;
+	const char *unit; // of samples: "samples", "steps"
 	const char *loader_at; // "train.py:42"; from the job: escape it; NULL
 	// path of the slow reference BLAS that it uses; from the job: escape it; NULL
 	const char *reference_blas;

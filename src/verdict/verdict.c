@@ -26,6 +26,7 @@
 #include "verdict/cause_kinds.h"
 #include "verdict/causes.h"
 #include "verdict/facts.h"
+#include "run/unit.h"
 #include "run/gpu_facts.h"
 #include "run/growth.h"
 #include "verdict/sentence.h"
@@ -50,7 +51,26 @@ static void append_line(struct text *out, const char *prefix, const struct text 
 	}
 }
 
-// Appends epochs and their rate, which come from the job's output. False: there are none.
+// Appends the rate that compare and sweep use, not one computed from an epoch's whole time.
+static void append_rate(struct text *t, const struct analysis *a)
+{
+	const char *why = NULL;
+	char number[32];
+	double rate = measures[MEASURE_SAMPLES_PER_SECOND].compute(a, &why);
+	double tokens = measures[MEASURE_TOKENS_PER_SECOND].compute(a, &why);
+	if (!(rate > 0)) {
+		return;
+	}
+	text_count(number, sizeof(number), (uint64_t)llround(rate));
+	text_format(t, ", %s %s/s", number, unit_of_samples(a->tables.reader));
+	if (tokens >= 1) {
+		text_count(number, sizeof(number), (uint64_t)llround(tokens));
+		text_format(t, ", %s tokens/s", number);
+	}
+	text_append_string(t, a->phases.steady > 0 ? " in iterations" : "");
+}
+
+// Appends epochs or the duration, and the rate. False: reported above.
 static bool append_epochs(struct text *t, const struct analysis *a)
 {
 	size_t n = 0;
@@ -58,25 +78,17 @@ static bool append_epochs(struct text *t, const struct analysis *a)
 		n += !a->tables.epochs.items[i].open;
 	}
 	if (n == 0 && a->overview.partial) {
-		return false; // reported above
+		return false;
 	}
 	if (n == 0) {
 		text_append_string(t, "ran ");
 		words_append_seconds(t, a->overview.duration_s);
-		return true;
+	} else {
+		words_append_counted(t, (double)n, "epoch");
+		text_append_string(t, " of ");
+		words_append_seconds(t, epoch_typical_seconds(&a->tables.epochs));
 	}
-	words_append_counted(t, (double)n, "epoch");
-	text_append_string(t, " of ");
-	words_append_seconds(t, epoch_typical_seconds(&a->tables.epochs));
-	// The rate that compare and sweep use, not one computed from an epoch's whole time.
-	const char *why = NULL;
-	double rate = measures[MEASURE_SAMPLES_PER_SECOND].compute(a, &why);
-	if (rate > 0) {
-		char number[32];
-		text_count(number, sizeof(number), (uint64_t)llround(rate));
-		text_format(t, ", %s samples/s%s", number,
-			a->phases.steady > 0 ? " in iterations" : "");
-	}
+	append_rate(t, a);
 	return true;
 }
 

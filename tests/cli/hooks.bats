@@ -348,6 +348,19 @@ if verdict["bottleneck"] == "ranks":
 	[ "$(run_key run.strain loader_at)" = 'x\x1b[31m' ]
 }
 
+@test "the unit of samples is a word, and tokens are a number" {
+	units() {
+		record sh -c 'printf "%b" "$0" >"$STRAIN_MARKERS/hook-4"' "$1"
+		"$STRAIN" show --json run.strain >show.json
+		python3 -c 'import json; it = json.load(open("show.json"))["iterations"]; print(it["samples_unit"], it["tokens_per_sample"])'
+	}
+	[ "$(units 'samples_unit frames\ntokens_per_sample 2.5\n')" = "frames 2.5" ]
+	for wrong in 'samples_unit two words' 'samples_unit 12' 'samples_unit \033[31m' "samples_unit $(printf '%033d' 0 | tr 0 a)" \
+		'tokens_per_sample 1e300' 'tokens_per_sample -1' 'tokens_per_sample 0' 'tokens_per_sample nan' 'tokens_per_sample 3x'; do
+		[ "$(units "$wrong\n")" = "samples None" ]
+	done
+}
+
 @test "of two processes with loaders one speaks, whatever the other had said before" {
 	# shellcheck disable=SC2016
 	"$STRAIN" run -o run.strain sh -c 'cd "$STRAIN_MARKERS"; printf "loader_at b.py:2\nloader_workers 4\n" >hook-20

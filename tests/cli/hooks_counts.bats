@@ -39,7 +39,7 @@ counts_equal() {
 }
 
 @test "loops over a loader: batches of many kinds" {
-	counts_equal plain dicts named streamed transforms
+	counts_equal plain dicts named boxes listed streamed transforms
 }
 
 @test "loops over a loader: left early, asked again, looked at" {

@@ -206,6 +206,31 @@ open|user|None|None|None|exit' ]
 	done
 }
 
+@test "a program names the unit of its samples" {
+	command -v cc >/dev/null || skip 'no C compiler'
+	cat >unit.c <<'END'
+#include <strain/marker.h>
+int main(void)
+{
+	strain_unit("frames");
+	strain_unit("");
+	strain_unit("a name that is much longer than the unit of any sample could be");
+	for (int i = 0; i < 40; i++) {
+		strain_iteration(i, 8);
+		usleep(2000);
+	}
+	strain_iteration_end(8);
+	return 0;
+}
+END
+	cc -O1 -I "$SOURCE_ROOT/include" unit.c -o unit
+	./unit
+	record ./unit
+	"$STRAIN" show run.strain | grep -q 'FRAMES/S'
+	[ "$("$STRAIN" show --json run.strain | python3 -c 'import json, sys
+print(json.load(sys.stdin)["iterations"]["samples_unit"])')" = frames ]
+}
+
 @test "the header is C11 and C++11, and needs nothing newer than glibc 2.17" {
 	cat >use.c <<'END'
 #include <strain/marker.h>
@@ -217,6 +242,7 @@ void use(void)
 	strain_begin("data");
 	strain_end();
 	strain_point("loss", 1);
+	strain_unit("frames");
 	strain_epoch_end();
 }
 END

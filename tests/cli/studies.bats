@@ -259,6 +259,40 @@ with sqlite3.connect("runs/r34.strain") as run:
 	[ "$(points)" = $'1 gap\n2 time' ]
 }
 
+@test "Jayarajan and Fedorova: throughput and utilisation by model and machine" {
+	local run
+	mkdir five
+	# As the plan labels its runs: batch sizes and numbers of samples differ.
+	for run in classification,resnet50,16,96 translation,lstm,32,6400 reinforcement,a3c,20,10000; do
+		IFS=, read -r application model batch samples <<<"$run"
+		"$STRAIN" run -o "five/$model.strain" --label application="$application" --label model="$model" \
+			--label batch_size="$batch" --label samples="$samples" --label epochs=3 -- \
+			"$BUILD_ROOT/workloads/onednn/onednn-train" --model tiny --threads 1 --samples 256 --epochs 1 >log 2>&1
+	done
+	for layout in throughput utilization; do
+		"$STRAIN" compare five --layout "jayarajan-$layout" --format csv >"$layout.csv" 2>notes
+		cat "$layout.csv" notes
+		for model in resnet50 lstm a3c; do
+			expected=$("$STRAIN" compare "five/$model.strain" --value samples_per_second,cpu_utilization --format csv 2>/dev/null |
+				awk -F, -v layout=$layout '$2 == (layout ~ /^th/ ? "samples_per_second" : "cpu_utilization") {print $6}')
+			awk -F, -v e="$expected" -v model=$model 'NR == 1 {for (i = split($0, name); i > 0; i--) at[name[i]] = i}
+				$at["model"] == model {found = $at["mean"] == e && e > 0} END {exit !found}' "$layout.csv"
+		done
+	done
+	# Gathered from several machines: a series for each.
+	mkdir other
+	"$STRAIN" run -o other/a3c.strain --label application=reinforcement --label model=a3c --label batch_size=20 \
+		--label samples=10000 --label epochs=3 --label machine=other -- \
+		"$BUILD_ROOT/workloads/onednn/onednn-train" --model tiny --threads 1 --samples 256 --epochs 1 >log 2>&1
+	"$STRAIN" compare five other --layout jayarajan-throughput --format csv 2>notes | cut -d, -f 1,2 | sort >machines
+	cat machines
+	[ "$(grep -c '^a3c,' machines)" = 2 ]
+	grep -qx a3c,other machines
+	[ "$(grep -c ^lstm, machines)" = 1 ]
+	PATH=$PWD/path run -1 "$STRAIN" compare five other --layout jayarajan-throughput -o figure.svg --keep-script kept
+	says resnet50 lstm a3c 'samples per second' other
+}
+
 @test "a figure of numbers is a table without -o; the others say what they are" {
 	run -0 "$STRAIN" compare runs --layout tripathi2019-fig3.5 --where model=resnet50
 	prints "Tripathi 2019" "Figure 3.5"

@@ -925,3 +925,14 @@ has_ended() {
 	[ "$(wc -l <ran)" = 1 ]
 	[ -z "$(ls plan.sweep)" ]
 }
+
+@test "the end of a sweep says what samples are, if jobs say it" {
+	cat >plan.yaml <<-'END'
+		command: [sh, -c, 'printf "samples_unit ${unit}\n" >"$${STRAIN_MARKERS}/hook-1"']
+		parameters: {unit: {values: [frames, 3]}}
+		repeats: 2
+	END
+	run -0 --separate-stderr "$STRAIN" sweep plan.yaml
+	[[ "$output" == *'samples are frames in 2 of 4 trials'* ]]
+	[ "$(grep -c 'samples are' <<<"$output")" = 1 ]
+}

@@ -99,7 +99,7 @@ words() {
 	say compare paper.sweep --value help
 	say compare --layout torres2021-table2
 	say compare --layout tripathi2019-table5.8
-	say compare --layout jayarajan-throughput
+	say compare --layout jayarajan-stalls
 	say compare paper.sweep --layout torres2021-table3 --beside published
 	say compare paper.sweep --layout tripathi2019-fig3.5
 

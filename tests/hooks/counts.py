@@ -125,6 +125,43 @@ def dicts(count):
         count.epochs += 1
 
 
+class Pictures(Dataset):
+    """Images of different sizes, each with several boxes."""
+
+    def __len__(self):
+        return 11
+
+    def __getitem__(self, index):
+        return torch.rand(3, 8 + index % 3, 9), {"boxes": torch.rand(1 + index % 4, 4)}
+
+
+def find_boxes(count, collate):
+    """A loop over batches that are lists, with a last batch that is smaller."""
+    model, loader = nn.Conv2d(3, 4, 3), DataLoader(Pictures(), 4, collate_fn=collate)
+    optimizer = sgd(model)
+    for _ in range(2):
+        for batch in loader:
+            images, targets = batch if collate is not list else zip(*batch)
+            loss = sum(model(x[None]).mean() * t["boxes"].mean() for x, t in zip(images, targets))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            count.step(len(images))
+        count.epochs += 1
+
+
+@case
+def boxes(count):
+    """pytorch/vision, references/detection: a batch is a tuple of images and one of targets."""
+    find_boxes(count, lambda batch: tuple(zip(*batch)))
+
+
+@case
+def listed(count):
+    """A batch is a list of samples."""
+    find_boxes(count, list)
+
+
 Pair = namedtuple("Pair", "target sample")
 
 

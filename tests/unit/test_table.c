@@ -55,6 +55,22 @@ static char *print(const struct table *t, struct table_style style)
 	return printed;
 }
 
+static void test_a_table_has_titles_of_its_own(void **state)
+{
+	(void)state;
+	struct table *t = make_table();
+	table_set_title(t, 2, "FIRST");
+	table_set_title(t, 2, "STEPS/S");
+	_cleanup_free_ char *printed = print(t, (struct table_style){0});
+	assert_non_null(strstr(printed, "MEMORY  STEPS/S"));
+	assert_null(strstr(printed, "SHARE"));
+	assert_null(strstr(printed, "FIRST"));
+	json_t *json = table_to_json(t);
+	assert_non_null(json_object_get(json_array_get(json, 0), "share_ratio"));
+	json_decref(json);
+	table_free(t);
+}
+
 static void test_people_see_units(void **state)
 {
 	(void)state;
@@ -176,6 +192,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_people_see_units),
+		cmocka_unit_test(test_a_table_has_titles_of_its_own),
 		cmocka_unit_test(test_narrow_terminals),
 		cmocka_unit_test(test_prose_goes_on_below),
 		cmocka_unit_test(test_programs_see_numbers),

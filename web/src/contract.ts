@@ -230,6 +230,8 @@ export interface Iterations {
 	rate: number | null;
 	rate_low: number | null;
 	rate_high: number | null;
+	/** What samples are, for rates: "samples", or a word of the job. */
+	unit: string;
 	/** Why there are no iterations, why no phases, and what is missing of both. */
 	missing: string | null;
 	phases_missing: string | null;

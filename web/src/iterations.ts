@@ -201,7 +201,7 @@ function figures(it: Iterations): HTMLElement {
 	put(it.max, 'slowest');
 	if (it.rate !== null) {
 		const range = it.rate_low !== null && it.rate_high !== null ? ` (${digits(it.rate_low)} to ${digits(it.rate_high)})` : '';
-		parts.push(figure(digits(it.rate), `samples/s${range}`));
+		parts.push(figure(digits(it.rate), `${it.unit}/s${range}`));
 	}
 	return make('div', 'figures', ...parts);
 }

@@ -34,7 +34,7 @@ setup() {
 
 @test "models have as many parameters as were published" {
 	"$python" -c 'import torchvision' 2>/dev/null || skip "no torchvision (python3-torchvision)"
-	[ "$("$python" "${SCRIPT%/*}/count.py")" = 'cnn 89450
+	[ "$("$python" "${SCRIPT%/*}/count.py" images)" = 'cnn 89450
 alexnet 61100840
 vgg16 138357544
 inception3 27161264

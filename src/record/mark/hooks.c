@@ -247,7 +247,7 @@ struct words {
 	int64_t pid;
 	char framework[96]; // the framework named last, until it has a feature
 	struct text hooked; // "pytorch 1.13.0: data, backward"
-	struct fact facts[FACTS_MAX]; // loader_..., optimizer_..., blas
+	struct fact facts[FACTS_MAX]; // loader_..., optimizer_..., blas, samples_unit, ...
 	size_t n_facts;
 };
 
@@ -265,7 +265,8 @@ static void words_done(struct words *words)
 static bool is_fact(const char *key)
 {
 	bool described = strncmp(key, "loader_", 7) == 0 || strncmp(key, "optimizer_", 10) == 0;
-	return strcmp(key, "blas") == 0 ||
+	return strcmp(key, "blas") == 0 || strcmp(key, "samples_unit") == 0 ||
+	       strcmp(key, "tokens_per_sample") == 0 ||
 	       (described && strspn(key, "abcdefghijklmnopqrstuvwxyz_") == strlen(key));
 }
 
