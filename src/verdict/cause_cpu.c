@@ -141,7 +141,8 @@ static double computing_cpus(const struct facts *f, double threads, double alone
 // Lacking CPUs ------------------------------------------------------------------------------------
 
 // The training thread sleeps while its pool waits for CPUs, which shows only in the length of a
-// step. The result is at most what all CPUs used by others would give.
+// step. The result is at most what all CPUs used by others would give. A thread that computes alone
+// has no pool: what it waited is known (and steps of batches that differ in length differ).
 double cause_dilation(const struct facts *f)
 {
 	bool others = f->others_cpus >= OTHERS * f->cpus && f->cpu_stalled >= CPU_STALLED &&
@@ -151,6 +152,7 @@ double cause_dilation(const struct facts *f)
 	}
 	double lost = f->compute_s - USUAL * f->undisturbed_s;
 	double most = f->others_cpus / (f->others_cpus + f->cpus_used);
+	most = f->one_thread ? fmin(most, cause_known(f->main_queued)) : most;
 	return fmax(0, fmin(most, lost / f->length_s.value));
 }
 
