@@ -24,7 +24,6 @@ import gc
 from time import monotonic
 
 COLLECTED_AFTER = 2  # batches of a worker
-FULL_AFTER = 100  # collections of the youngest objects: no full one comes earlier by itself
 LATER = 4  # batches of all other passes
 EPOCHS_TOLD = 8  # epochs whose validation is reported, at most
 REPORTS = 16  # reports of validation, at most
@@ -161,6 +160,7 @@ class Short:
     def __init__(self, torch, report, text):
         self._has_gradients = torch.is_grad_enabled
         self._in_worker = torch.utils.data.get_worker_info
+        self._iterable = torch.utils.data.IterableDataset
         self._lengths = Lengths(report, text)
         self._worker_batches = None  # of a worker of the newest iterator in its life; None: no end is known
 
@@ -177,8 +177,8 @@ class Short:
         def __init__(iterator, *arguments, **options):
             iterator._strain_pass = None
             iterator._strain_asked = 0  # batches of this pass that were asked for
-            if arguments:  # the loader; its workers are forked below
-                self._worker_batches = worker_batches(arguments[0])
+            loader = arguments[0] if arguments else options.get("loader")  # its workers are forked below
+            self._worker_batches = worker_batches(loader, self._iterable)
             original(iterator, *arguments, **options)
 
         return __init__
@@ -241,18 +241,28 @@ class Short:
 
         return fetch
 
-
     def _collects(self, young):
         """Whether a worker with so many collections of the youngest objects will make a full one."""
         each = young / COLLECTED_AFTER
-        return each >= 1 and (self._worker_batches is None or self._worker_batches * each >= FULL_AFTER)
+        return each >= 1 and (self._worker_batches is None or self._worker_batches * each >= before_full())
 
 
-def worker_batches(loader):
-    """The batches of a worker in its life; None: it lives on after the epoch, or the length is not known."""
+def before_full():
+    """Collections of the youngest objects until a full one, in this process. It continues the counters of the process that it
+    was forked from."""
+    _, middle, old = gc.get_threshold()
+    _, middle_done, old_done = gc.get_count()
+    return max(0, (middle + 1) * max(1, old + 1 - old_done) - middle_done)
+
+
+def worker_batches(loader, iterable):
+    """The batches of a worker in its life; None: it lives on after the epoch, or the length is not known. The length of an
+    iterable data set is not asked for: PyTorch then warns of data sets that are longer."""
     try:
-        return None if loader.persistent_workers else len(loader) / max(1, loader.num_workers)
-    except Exception:  # an iterable data set, for example; a loader of the script's own
+        if loader.persistent_workers or isinstance(loader.dataset, iterable):
+            return None
+        return len(loader) / max(1, loader.num_workers)
+    except Exception:  # a loader of the script's own
         return None
 
 

@@ -180,8 +180,11 @@ static void list_jobs(const struct completing *c)
 	if (catalogue_read_with(places.paths, places.n, &options, &catalogue, NULL) == 0) {
 		for (size_t i = 0; i < catalogue.n; i++) {
 			const char *label;
-			_cleanup_free_ char *name = joint_name_of(&catalogue.runs[i], &label);
-			if (name) {
+			const struct digest *run = &catalogue.runs[i];
+			_cleanup_free_ char *name = joint_name_of(
+				run->labels, run->n_labels, &label);
+			if (name &&
+				(strcmp(c->command, "show") == 0 || strcmp(label, "job") == 0)) {
 				offer_once(c, &offered, name, "");
 			}
 		}

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -66,11 +67,14 @@ static void print_lines(const struct analysis *a)
 	bool several = facts_world(o->labels, o->n_labels) > 1 && a->phases.n_ranks <= 1;
 	int rank = several ? joint_rank_of(o->labels, o->n_labels) : -1;
 	struct text lines = {0};
-	if (rank > 0 && outcome_is_success(o->outcome.outcome) && !o->partial) {
+	const char *label;
+	bool interrupted = o->outcome.outcome == OUTCOME_INTERRUPTED;
+	if (rank > 0 && (interrupted || outcome_is_success(o->outcome.outcome)) && !o->partial) {
 		return;
 	}
 	verdict_lines(a, &lines);
-	if (rank == 0) {
+	_cleanup_free_ char *job = joint_name_of(o->labels, o->n_labels, &label);
+	if (rank == 0 && job) {
 		append_ranks(&lines, reader_path(a->tables.reader));
 	}
 	command_lines(lines.data ? lines.data : "");

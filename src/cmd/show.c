@@ -82,8 +82,14 @@ static char *find_directory(const char *name)
 {
 	_cleanup_free_ char *path = NULL;
 	struct stat status;
+	_cleanup_free_ char *run = NULL;
 	bool is = name && run_name_find(name, RUN_NAME_ANY, &path, NULL) == 0 &&
 	          stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+	// "train" is train.strain, if there is one beside the directory.
+	size_t length = name ? strlen(name) : 0;
+	bool slash = length > 0 && name[length - 1] == '/';
+	is = is && (slash || run_name_find(name, RUN_NAME_FILE, &run, NULL) < 0 ||
+			   stat(run, &status) < 0 || S_ISDIR(status.st_mode));
 	return is ? take_pointer(path) : NULL;
 }
 
@@ -100,7 +106,7 @@ struct show_options {
 enum { OPTION_JSON = 256, OPTION_JOB, OPTION_PRICES };
 
 static const struct argp_option options[] = {
-	{"all", 'a', NULL, 0, "show every process and every event", 0},
+	{"all", 'a', NULL, 0, "show every process and every event; of a job, every rank", 0},
 	{"iterations", 'i', NULL, 0,
 		"show the phases of each epoch, every loader worker, and the slowest iterations "
 		"with what was different in them",
@@ -160,18 +166,19 @@ static int print_run(
 }
 
 // Returns an exit status.
-static int show_job(char *directory, const struct show_options *show, const struct prices *prices)
+static int show_job(
+	char *const *places, size_t n, const struct show_options *show, const struct prices *prices)
 {
 	struct catalogue catalogue;
 	struct joint joint;
 	struct error e = {0};
 	const struct catalogue_options wanted = {.prices = prices};
-	if (reading_catalogue((char *const[]){directory}, 1, &wanted, &catalogue) != STATUS_OK) {
+	if (reading_catalogue(places, n, &wanted, &catalogue) != STATUS_OK) {
 		return STATUS_FAILURE;
 	}
 	int status;
 	if (joint_read(&catalogue, show->job, &joint, &e) < 0) {
-		status = command_fail("%s: %s", directory, e.text);
+		status = command_fail("%s: %s", places[0], e.text);
 	} else {
 		int r = show->json ? joint_show_json(&joint, stdout)
 		                   : joint_show_text(&joint, show->text.all, stdout);
@@ -203,9 +210,21 @@ int command_show(int argc, char **argv)
 		return STATUS_FAILURE;
 	}
 	_cleanup_free_ char *directory = find_directory(show.run);
-	if (directory || show.job) {
-		char here[] = ".";
-		return show_job(directory ? directory : here, &show, prices);
+	if (directory) {
+		return show_job((char *const[]){directory}, 1, &show, prices);
+	}
+	if (show.job && show.run) {
+		return command_usage(
+			"show", "--job: expected a directory of runs, found '%s'", show.run);
+	}
+	if (show.job) {
+		char *places[2] = {NULL, NULL};
+		size_t n = reading_find_places(places);
+		int status = n > 0 ? show_job(places, n, &show, prices)
+		                   : command_fail("out of memory");
+		free(places[0]);
+		free(places[1]);
+		return status;
 	}
 	_cleanup_reader_ struct reader *reader = reading_open(show.run);
 	struct analysis analysis;

@@ -1388,7 +1388,8 @@ static void find_worker_copies(struct advice *a, const struct advice_probe *with
 	double line = memory_model_bytes(&a->memory, batch).value;
 	double each = worker_bytes(a, batch), least = WORTH_COPIES * line;
 	double copies = line - limited_bytes(a, without) - now * each;
-	a->worker_copies = copies > least ? copies : isfinite(copies) ? 0 : NAN;
+	bool known = isfinite(copies) && isfinite(worker_own(a, batch));
+	a->worker_copies = !known ? NAN : copies > least ? copies : 0;
 }
 
 // What the first worker adds to the job's memory: its own, and what find_worker_copies() tells
@@ -1420,7 +1421,7 @@ static void find_worker_bytes(struct work *w)
 	a->worker_bytes = worker_own(a, (double)batch_of(a->now));
 	for (size_t i = 0; i < a->n; i++) {
 		const struct advice_probe *p = &a->probes[i];
-		if (!p->failed && p->step == ADVICE_WORKERS && workers_of(p) == 0 &&
+		if (!p->failed && !p->apart && p->step == ADVICE_WORKERS && workers_of(p) == 0 &&
 			a->has_memory && limits_host(a)) {
 			find_worker_copies(a, p);
 		}

@@ -124,13 +124,14 @@ static int phase_threads_iteration(struct phase_threads *threads,
 	count->rank.iteration_s += seconds;
 	if (!iteration->warm_up && !iteration->cut) {
 		histogram_add(&count->lengths, seconds, 1);
+		count->rank.steady++;
 		count->rank.steady_s += seconds;
 		count->steady_samples += iteration->samples < 0 ? NAN : (double)iteration->samples;
-		count->rank.forward_s += (double)iteration->phase_ns[PHASE_FORWARD] / 1e9;
-		count->rank.backward_s += (double)iteration->phase_ns[PHASE_BACKWARD] / 1e9;
 	}
 	for (size_t i = 0; i < PHASES_MAX; i++) {
-		count->rank.phase_s[i] += (double)iteration->phase_ns[i] / 1e9;
+		double phase_s = (double)iteration->phase_ns[i] / 1e9;
+		count->rank.phase_s[i] += phase_s;
+		count->rank.steady_phase_s[i] += iteration->warm_up || iteration->cut ? 0 : phase_s;
 	}
 	return 0;
 }
@@ -197,9 +198,15 @@ static void number_ranks(struct phases *p)
 	}
 }
 
+// Of a steady iteration. NAN: there is none.
 static double mean_length(const struct phase_rank *rank)
 {
-	return rank->iteration_s / (double)rank->iterations;
+	return rank->steady > 0 ? rank->steady_s / (double)rank->steady : NAN;
+}
+
+static double mean_phase(const struct phase_rank *rank, enum phase_id phase)
+{
+	return rank->steady > 0 ? rank->steady_phase_s[phase] / (double)rank->steady : NAN;
 }
 
 // Ranks that wait for each other have iterations of the same length: their medians, or, where
@@ -218,7 +225,7 @@ static bool are_in_step(const struct phase_rank *ranks, size_t n)
 
 static double step_seconds(const struct phase_rank *rank)
 {
-	return rank->forward_s + rank->backward_s;
+	return mean_phase(rank, PHASE_FORWARD) + mean_phase(rank, PHASE_BACKWARD);
 }
 
 // DistributedDataParallel exchanges gradients during backward and does not mark that. All ranks do
@@ -227,34 +234,35 @@ static double step_seconds(const struct phase_rank *rank)
 // those. Then backward is shorter relative to forward than it can be, and only the sum of both
 // shows the wait; so it is where a rank does other work in its forward, and there the others'
 // backward is longer than its own.
-static bool infer_waits(struct phase_rank *ranks, size_t n)
+static enum rank_waits infer_waits(struct phase_rank *ranks, size_t n)
 {
 	double ratio = INFINITY, least_s = INFINITY, least_backward_s = INFINITY;
 	bool known = true; // false if a rank marked no forward
 	for (size_t i = 0; i < n; i++) {
-		double own = ranks[i].backward_s / ranks[i].forward_s;
+		double backward_s = mean_phase(&ranks[i], PHASE_BACKWARD);
+		double own = backward_s / mean_phase(&ranks[i], PHASE_FORWARD);
 		known = known && own > 0 && isfinite(own);
 		ratio = fmin(ratio, own);
 		least_s = fmin(least_s, step_seconds(&ranks[i]));
-		least_backward_s = fmin(least_backward_s, ranks[i].backward_s);
+		least_backward_s = fmin(least_backward_s, backward_s);
 	}
 	bool in_forward = ratio < LEAST_BACKWARD;
 	if (!known || !are_in_step(ranks, n)) {
-		return false;
+		return WAITS_UNKNOWN;
 	}
 	for (size_t i = 0; i < n; i++) {
 		struct phase_rank *rank = &ranks[i];
+		double backward_s = mean_phase(rank, PHASE_BACKWARD);
 		double waits_s = in_forward ? fmax(step_seconds(rank) - least_s,
-						      rank->backward_s - least_backward_s)
-		                            : rank->backward_s - ratio * rank->forward_s;
-		rank->waits = waits_s / rank->steady_s;
+						      backward_s - least_backward_s)
+		                            : backward_s - ratio * mean_phase(rank, PHASE_FORWARD);
+		rank->waits = waits_s / mean_length(rank);
 		rank->waits = rank->waits >= GRAIN ? rank->waits : 0;
 	}
-	return true;
+	return in_forward ? WAITS_IN_FORWARD : WAITS_IN_BACKWARD;
 }
 
-// Returns whether they are inferred.
-static bool fill_waits(struct phase_rank *ranks, size_t n)
+static enum rank_waits fill_waits(struct phase_rank *ranks, size_t n)
 {
 	bool any = false;
 	for (size_t i = 0; i < n; i++) {
@@ -266,7 +274,7 @@ static bool fill_waits(struct phase_rank *ranks, size_t n)
 		                      ? rank->phase_s[PHASE_COMMUNICATION] / rank->iteration_s
 		                      : NAN;
 	}
-	return !any && infer_waits(ranks, n);
+	return any ? WAITS_MARKED : infer_waits(ranks, n);
 }
 
 // The rank that waits least; if waits are not known, the one with the longest iterations.
@@ -286,15 +294,25 @@ static void find_slowest(struct phase_rank *ranks, size_t n)
 	}
 }
 
-bool phases_judge_ranks(struct phase_rank *ranks, size_t n)
+enum rank_waits phases_judge_ranks(struct phase_rank *ranks, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		ranks[i].waits = NAN;
 		ranks[i].slowest = false;
 	}
-	bool inferred = fill_waits(ranks, n);
+	enum rank_waits waits = fill_waits(ranks, n);
 	find_slowest(ranks, n);
-	return inferred;
+	return waits;
+}
+
+double phases_rank_own(const struct phase_rank *rank)
+{
+	return mean_length(rank) * (1 - rank->waits);
+}
+
+double phases_rank_mean(const struct phase_rank *rank, enum phase_id phase)
+{
+	return mean_phase(rank, phase);
 }
 
 static int worker_compare(const void *left, const void *right)
@@ -323,7 +341,8 @@ static int phase_threads_finish(const struct phase_threads *threads, struct phas
 	}
 	qsort(ret->workers, ret->n_workers, sizeof(*ret->workers), worker_compare);
 	number_ranks(ret);
-	ret->waits_inferred = phases_judge_ranks(ret->ranks, ret->n_ranks);
+	enum rank_waits waits = phases_judge_ranks(ret->ranks, ret->n_ranks);
+	ret->waits_inferred = waits == WAITS_IN_BACKWARD || waits == WAITS_IN_FORWARD;
 	return 0;
 }
 

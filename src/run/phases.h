@@ -103,9 +103,9 @@ struct phase_rank {
 	double phase_s[PHASES_MAX]; // in its iterations
 	double waits; // share of its iterations' time spent waiting for the others; NAN: not known
 	// Over its steady iterations; NAN: not known.
-	double steady_s; // total; the next two are parts of it
-	double forward_s;
-	double backward_s;
+	uint64_t steady; // number of these
+	double steady_s; // total; the next ones are parts of it
+	double steady_phase_s[PHASES_MAX];
 	double p50_s;
 	double samples_per_s;
 };
@@ -208,10 +208,19 @@ struct phases_input {
 // Works on live and cut-off runs. Returns 0 or -ENOMEM; -EBADMSG if the file is damaged: *ret has
 // everything before the damage.
 int phases_load(const struct phases_input *in, struct phases *ret, struct error *e);
-// Finds what each rank waits for the others, from its marks of communication or inferred from its
-// backward and forward, and which one the others wait for. The ranks belong to one job, and may
-// come from several runs of it. Returns whether the waits are inferred.
-bool phases_judge_ranks(struct phase_rank *ranks, size_t n);
+// How the waits of ranks for each other are known.
+enum rank_waits {
+	WAITS_UNKNOWN,
+	WAITS_MARKED, // as communication
+	WAITS_IN_BACKWARD, // inferred: backward ends when all ranks have exchanged gradients
+	WAITS_IN_FORWARD, // inferred: forward begins with an exchange, or one rank's has other work
+};
+// Finds what each rank waits for the others, and which one they wait for. The ranks belong to one
+// job, and may come from several runs of it.
+enum rank_waits phases_judge_ranks(struct phase_rank *ranks, size_t n);
+// Seconds of a steady iteration: without the waits; in a phase. NAN: not known.
+double phases_rank_own(const struct phase_rank *rank);
+double phases_rank_mean(const struct phase_rank *rank, enum phase_id phase);
 void phases_done(struct phases *p);
 
 struct text;

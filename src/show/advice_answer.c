@@ -281,10 +281,9 @@ static void print_workers(FILE *out, const struct advice *a)
 	fputc('\n', out);
 	if (a->worker_copies > 0) {
 		fprintf(out,
-			INDENT
-			"all workers together keep another %s: pages of the training "
-			"process from before it\n" INDENT
-			"wrote to them (parameters, optimizer state); without workers, none\n",
+			INDENT "all workers together hold %s of old copies of the training "
+		               "process's\n" INDENT
+			       "pages (parameters, optimizer state); without workers, none\n",
 			text_bytes(own, sizeof(own), a->worker_copies));
 	}
 }

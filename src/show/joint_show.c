@@ -6,6 +6,7 @@
 #include "show/joint_show.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -66,35 +67,46 @@ static const struct column columns[N_RANK_COLUMNS] = {
 	[RANK_NOTE] = {NULL, "", COLUMN_LABEL, 0},
 };
 
-// Length of an iteration without its waits for other ranks.
-static double own_seconds(const struct phase_rank *rank)
-{
-	double mean = rank->iterations > 0 ? rank->iteration_s / (double)rank->iterations : NAN;
-	return mean * (1 - rank->waits);
-}
-
 static bool has_failed(const struct joint_rank *r)
 {
 	return r->run->state == RUN_FINISHED && !outcome_is_success(r->run->outcome);
 }
 
-// "the slowest"; how its run ended, if not well.
+// "the slowest"; how its run ended, if not well; that it has not ended, or was not all recorded.
 static const char *note_of(const struct joint_rank *r)
 {
-	return has_failed(r)     ? outcome_word(r->run->outcome)
-	       : r->rank.slowest ? "the slowest"
-	                         : NULL;
+	const struct digest *run = r->run;
+	return has_failed(r)               ? outcome_word(run->outcome)
+	       : run->state == RUN_LIVE    ? "still runs"
+	       : run->state == RUN_CUT_OFF ? "end not recorded"
+	       : run->damaged              ? "damaged"
+	       : *run->partial             ? "recorded in part"
+	       : r->rank.slowest           ? "the slowest"
+	       : r->rank.iterations == 0   ? "no iterations"
+	                                   : NULL;
 }
 
-// Those that failed, then those that the others wait for, then by rank.
+// What a rank waits, so that those that the others wait for come first. Unknown: by length.
+static double sort_waits(const struct joint_rank *r)
+{
+	return r->rank.iterations == 0   ? INFINITY
+	       : isfinite(r->rank.waits) ? r->rank.waits
+	       : isfinite(r->rank.p50_s) ? -r->rank.p50_s
+	                                 : INFINITY;
+}
+
+static int compare_numbers(const void *left, const void *right);
+
+// Those that failed, the slowest, those that wait least, then by rank.
 static int compare_worst(const void *left, const void *right)
 {
 	const struct joint_rank *a = *(struct joint_rank *const *)left;
 	const struct joint_rank *b = *(struct joint_rank *const *)right;
-	return has_failed(a) != has_failed(b)  ? has_failed(b) - has_failed(a)
-	       : a->rank.waits < b->rank.waits ? -1
-	       : a->rank.waits > b->rank.waits ? 1
-	                                       : (a->number > b->number) - (a->number < b->number);
+	double one = sort_waits(a), other = sort_waits(b);
+	return has_failed(a) != has_failed(b)       ? has_failed(b) - has_failed(a)
+	       : a->rank.slowest != b->rank.slowest ? b->rank.slowest - a->rank.slowest
+	       : one != other                       ? (one > other) - (one < other)
+	                                            : compare_numbers(left, right);
 }
 
 static int compare_numbers(const void *left, const void *right)
@@ -130,7 +142,7 @@ static int make_table(const struct joint *j, size_t most, struct table **ret)
 		table_number(t, RANK_ITERATIONS, (double)rank->rank.iterations);
 		table_number(t, RANK_RATE, rank->rank.samples_per_s);
 		table_number(t, RANK_MEDIAN, rank->rank.p50_s);
-		table_number(t, RANK_OWN, own_seconds(&rank->rank));
+		table_number(t, RANK_OWN, phases_rank_own(&rank->rank));
 		table_number(t, RANK_WAITS, rank->rank.waits);
 		table_number(t, RANK_LATEST, rank->latest);
 		table_number(t, RANK_CPUS, rank->cpus_used);
@@ -168,17 +180,28 @@ static size_t same_verdict(const struct joint *j)
 	return n;
 }
 
+static bool is_inferred(const struct joint *j)
+{
+	return j->waits == WAITS_IN_BACKWARD || j->waits == WAITS_IN_FORWARD;
+}
+
+// A host by its name.
+static void append_host(struct text *t, const char *host)
+{
+	text_append_printable(t, *host ? host : "an unknown host", *host ? strlen(host) : 15);
+}
+
 static void append_slowest(struct text *t, const struct joint *j)
 {
 	const struct joint_rank *r = &j->ranks[j->slowest];
 	double waits = mean_waits(j);
 	char seconds[32];
 	text_format(t, "rank %d on ", r->number);
-	text_append_printable(t, r->host, strlen(r->host));
+	append_host(t, r->host);
 	if (isfinite(waits)) {
 		text_append_string(t, ": the others wait for it during ");
 		words_append_percent(t, waits);
-		text_format(t, " of their iterations%s", j->waits_inferred ? " (estimated)" : "");
+		text_format(t, " of their iterations%s", is_inferred(j) ? " (estimated)" : "");
 	} else {
 		text_append_string(t, ": it has the longest iterations");
 	}
@@ -189,7 +212,8 @@ static void append_slowest(struct text *t, const struct joint *j)
 	}
 	if (j->phase >= 0) {
 		text_format(t, "\nits %s takes %s longer in each iteration than the others'",
-			phase_id_name((enum phase_id)j->phase),
+			j->phase == PHASE_OTHER ? "time in no phase"
+						: phase_id_name((enum phase_id)j->phase),
 			text_seconds(seconds, sizeof(seconds), j->longer_s));
 	}
 	text_append_string(t, "\n");
@@ -204,24 +228,48 @@ static void append_slowest(struct text *t, const struct joint *j)
 	}
 }
 
-static void append_failures(struct text *t, const struct joint *j)
+// When a run ended.
+static double end_of(const struct digest *run)
 {
+	return (double)run->start_utc_ns / 1e9 + run->measures[MEASURE_DURATION];
+}
+
+static int compare_ends(const void *left, const void *right)
+{
+	const struct joint_rank *a = *(struct joint_rank *const *)left;
+	const struct joint_rank *b = *(struct joint_rank *const *)right;
+	double one = end_of(a->run), other = end_of(b->run);
+	bool known = isfinite(one) && isfinite(other);
+	return known && one != other ? (one > other) - (one < other) : compare_numbers(left, right);
+}
+
+// The first that failed first: others may have failed because of it. 0 or -ENOMEM.
+static int append_failures(struct text *t, const struct joint *j)
+{
+	_cleanup_free_ const struct joint_rank **failed = calloc(j->n + 1, sizeof(*failed));
 	size_t n = 0;
+	if (!failed) {
+		return -ENOMEM;
+	}
 	for (size_t i = 0; i < j->n; i++) {
-		const struct joint_rank *r = &j->ranks[i];
-		if (has_failed(r) && n++ < FAILURES_SHOWN) {
-			text_format(t, "rank %d on ", r->number);
-			text_append_printable(t, r->host, strlen(r->host));
-			text_format(t, " failed (%s)%s", outcome_word(r->run->outcome),
-				*r->run->outcome_text ? ": " : "");
-			text_append_printable(
-				t, r->run->outcome_text, strlen(r->run->outcome_text));
-			text_append_string(t, "\n");
+		if (has_failed(&j->ranks[i])) {
+			failed[n++] = &j->ranks[i];
 		}
 	}
-	if (n > FAILURES_SHOWN) {
-		text_format(t, "%zu more failed\n", n - FAILURES_SHOWN);
+	qsort(failed, n, sizeof(*failed), compare_ends);
+	for (size_t i = 0; i < n && i < FAILURES_SHOWN; i++) {
+		const struct joint_rank *r = failed[i];
+		text_format(t, "rank %d on ", r->number);
+		append_host(t, r->host);
+		text_format(t, " failed (%s)%s", outcome_word(r->run->outcome),
+			*r->run->outcome_text ? ": " : "");
+		text_append_printable(t, r->run->outcome_text, strlen(r->run->outcome_text));
+		text_append_string(t, "\n");
 	}
+	if (n > FAILURES_SHOWN) {
+		text_format(t, "%zu more failed, later\n", n - FAILURES_SHOWN);
+	}
+	return 0;
 }
 
 static void append_clocks(struct text *t, const struct joint *j)
@@ -235,11 +283,11 @@ static void append_clocks(struct text *t, const struct joint *j)
 		if (!told) {
 			char seconds[32];
 			text_append_string(t, "the clock of ");
-			text_append_printable(t, r->host, strlen(r->host));
+			append_host(t, r->host);
 			text_format(t, " is %s %s that of ",
 				text_seconds(seconds, sizeof(seconds), fabs(r->clock_s)),
 				r->clock_s > 0 ? "ahead of" : "behind");
-			text_append_printable(t, j->ranks[0].host, strlen(j->ranks[0].host));
+			append_host(t, j->ranks[0].host);
 			text_append_string(t, ", by the ends of their iterations\n");
 		}
 	}
@@ -249,8 +297,12 @@ static void append_heading(struct text *t, const struct joint *j)
 {
 	text_append_string(t, "job ");
 	text_append_printable(t, j->name, strlen(j->name));
-	text_format(t, " (%s): %zu rank%s on %zu host%s, from %zu runs", j->named_by, j->n,
-		j->n == 1 ? "" : "s", j->n_hosts, j->n_hosts == 1 ? "" : "s", j->n_runs);
+	text_format(t, " (%s): %zu", j->named_by, j->n);
+	if (j->world > 0 && (uint64_t)j->world != j->n) {
+		text_format(t, " of %" PRId64, j->world);
+	}
+	text_format(t, " rank%s on %zu host%s, from %zu runs", j->n == 1 ? "" : "s", j->n_hosts,
+		j->n_hosts == 1 ? "" : "s", j->n_runs);
 	if (isfinite(j->samples_per_s)) {
 		text_append_string(t, "; ");
 		words_append_number(t, j->samples_per_s);
@@ -334,25 +386,25 @@ int joint_show_text(const struct joint *j, bool all, FILE *stream)
 	_cleanup_table_ struct table *table = NULL;
 	_cleanup_text_ struct text t = {0};
 	append_heading(&t, j);
-	append_failures(&t, j);
+	int r = append_failures(&t, j);
 	if (j->slowest < j->n) {
 		append_slowest(&t, j);
-	} else if (isfinite(j->samples_per_s)) {
-		text_append_string(&t, "no rank is slower than the others\n");
+	} else if (j->waits != WAITS_UNKNOWN) {
+		text_append_string(&t, "no rank is known to be slower than the others\n");
 	}
 	append_allocated(&t, j);
 	append_clocks(&t, j);
 	text_append_string(&t, "\n");
-	if (t.failed) {
+	if (r < 0 || t.failed) {
 		return -ENOMEM;
 	}
 	fputs(t.data, stream);
 	size_t most = all ? j->n : RANKS_SHOWN;
-	int r = make_table(j, most, &table);
+	r = make_table(j, most, &table);
 	const struct table_style style = table_style_for(stream);
 	r = r < 0 ? r : table_print(table, stream, &style);
 	if (r == 0 && j->n > most) {
-		fprintf(stream, "and %zu more with longer waits (--all)\n", j->n - most);
+		fprintf(stream, "and %zu more (--all)\n", j->n - most);
 	}
 	if (r == 0 && j->n_others > 0) {
 		fprintf(stream, "\n%zu more job%s of several runs here: --job NAME selects one\n",
@@ -384,13 +436,13 @@ int joint_show_json(const struct joint *j, FILE *stream)
 	}
 	struct totals all = find_totals(j);
 	json_t *json = json_pack(
-		"{s:o, s:s, s:i, s:i, s:o, s:b, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "job",
-		json_from_text(j->name), "named_by", j->named_by, "runs", (int)j->n_runs, "hosts",
-		(int)j->n_hosts, "samples_per_s", json_from_number(j->samples_per_s),
-		"waits_inferred", j->waits_inferred, "common_iterations", (int)j->n_common,
-		"other_jobs", (int)j->n_others, "slowest", slowest_json(j), "ranks",
-		table_to_json(table), "cpu_hours_allocated", json_from_number(all.cpu_hours),
-		"idle_cpu_hours", json_from_number(all.idle_cpu_hours), "cost",
-		json_from_number(all.cost));
+		"{s:o, s:s, s:i, s:o, s:i, s:o, s:b, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "job",
+		json_from_text(j->name), "named_by", j->named_by, "runs", (int)j->n_runs, "world",
+		j->world > 0 ? json_integer(j->world) : json_null(), "hosts", (int)j->n_hosts,
+		"samples_per_s", json_from_number(j->samples_per_s), "waits_inferred",
+		is_inferred(j), "common_iterations", (int)j->n_common, "other_jobs",
+		(int)j->n_others, "slowest", slowest_json(j), "ranks", table_to_json(table),
+		"cpu_hours_allocated", json_from_number(all.cpu_hours), "idle_cpu_hours",
+		json_from_number(all.idle_cpu_hours), "cost", json_from_number(all.cost));
 	return json ? json_write(json, stream) : -ENOMEM;
 }

@@ -82,12 +82,6 @@ static double mean_seconds(const struct phase_rank *rank)
 	return rank->iterations > 0 ? rank->iteration_s / (double)rank->iterations : NAN;
 }
 
-// Length of an iteration without its waits for other ranks.
-static double own_seconds(const struct phase_rank *rank)
-{
-	return mean_seconds(rank) * (1 - rank->waits);
-}
-
 static void rank_cells(struct table *t, const struct analysis *a, const struct phase_rank *rank)
 {
 	_cleanup_text_ struct text pid = {0};
@@ -97,7 +91,7 @@ static void rank_cells(struct table *t, const struct analysis *a, const struct p
 	table_number(t, RANK_ITERATIONS, (double)rank->iterations);
 	table_number(t, RANK_RATE, rank->samples_per_s);
 	table_number(t, RANK_MEDIAN, rank->p50_s);
-	table_number(t, RANK_OWN, own_seconds(rank));
+	table_number(t, RANK_OWN, phases_rank_own(rank));
 	table_number(t, RANK_WAITS, rank->waits);
 	table_text(t, RANK_NOTE, rank->slowest ? "the slowest" : NULL);
 }
@@ -190,7 +184,7 @@ static json_t *rank_json(const struct analysis *a, const struct phase_rank *rank
 	put(row, "samples_per_second", rank->samples_per_s);
 	put(row, "mean_s", mean_seconds(rank));
 	put(row, "p50_s", rank->p50_s);
-	put(row, "own_s", own_seconds(rank));
+	put(row, "own_s", phases_rank_own(rank));
 	put(row, "waits_ratio", rank->waits);
 	json_object_set_new(row, "waits_inferred", json_boolean(a->phases.waits_inferred));
 	for (size_t k = 0; k < N_KNOWN_PHASES; k++) {

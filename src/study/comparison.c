@@ -47,9 +47,10 @@ struct differences {
 
 bool comparison_label_is_automatic(const char *label)
 {
-	static const char *const prefixes[] = {"SLURM_", "OMPI_", "PMI_", "PMIX_", "TORCHELASTIC_", "MASTER_"};
+	static const char *const prefixes[] = {
+		"SLURM_", "OMPI_", "PMI_", "PMIX_", "TORCHELASTIC_", "MASTER_"};
 	static const char *const names[] = {"sweep", "trial", "repeat", "LOCAL_RANK", "GROUP_RANK",
-		"NODE_RANK", "PBS_JOBID", "LSB_JOBID"};
+		"NODE_RANK", "PBS_JOBID", "LSB_JOBID", "LSB_JOBINDEX"};
 	for (size_t i = 0; i < ARRAY_LENGTH(prefixes); i++) {
 		if (strncmp(label, prefixes[i], strlen(prefixes[i])) == 0) {
 			return true;

@@ -7,48 +7,69 @@
 
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/parse.h"
 #include "base/text.h"
 #include "run/analysis.h"
 #include "runfile/reader.h"
+#include "verdict/facts.h"
 
-// Clocks that differ by less are not told apart from ranks that end an iteration one after another.
+// Clocks that differ by less are not told apart from ranks that end an iteration one after another;
+// so are those whose differences scatter by more than this share of an iteration.
 #define CLOCK_LEAST_S 0.1
+#define CLOCK_SCATTER 0.25
 // Fewer common iterations show neither clocks nor who is latest.
 enum { COMMON_LEAST = 8 };
+// A rank is the latest of an iteration if the others waited longer than it by this share of it.
+#define LATEST_MARGIN 0.03
+// A phase explains a slow rank if it exceeds the others' by this share of what they wait.
+#define EXPLAINS 0.25
+#define NAME_BYTES_MAX 120
 
 // What names a job, the most certain first. Steps of a Slurm job are jobs of their own.
 static const struct {
 	const char *label, *second; // second: NULL: none
-	const char * not ; // a value that names nothing
+	const char *nothing; // a value that names nothing
 } names[] = {
 	{"job", NULL, NULL},
 	{"SLURM_JOB_ID", "SLURM_STEP_ID", NULL},
 	{"TORCHELASTIC_RUN_ID", NULL, "none"},
 	{"PMIX_NAMESPACE", NULL, NULL},
 	{"PBS_JOBID", NULL, NULL},
-	{"LSB_JOBID", NULL, NULL},
+	{"LSB_JOBID", "LSB_JOBINDEX", "0"},
 	{"MASTER_ADDR", "MASTER_PORT", NULL},
 };
 
 static const char *const rank_labels[] = {
 	"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
 
-char *joint_name_of(const struct digest *run, const char **ret_label)
+static const char *label_of(const struct run_label *labels, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(labels[i].name, name) == 0) {
+			return labels[i].value;
+		}
+	}
+	return NULL;
+}
+
+char *joint_name_of(const struct run_label *labels, size_t n, const char **ret_label)
 {
 	for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
-		const char *value = digest_label(run, names[i].label);
-		const char *second = names[i].second ? digest_label(run, names[i].second) : NULL;
-		if (!value || *value == '\0' ||
-			(names[i].not &&strcmp(value, names[i].not ) == 0)) {
+		const char *value = label_of(labels, n, names[i].label),
+			   *nothing = names[i].nothing;
+		const char *second = names[i].second ? label_of(labels, n, names[i].second) : NULL;
+		if (!value || *value == '\0' || (nothing && strcmp(value, nothing) == 0)) {
 			continue;
 		}
 		struct text name = {0};
-		text_format(&name, "%s%s%s", value, second ? "." : "", second ? second : "");
+		text_format(&name, "%.*s%s%.*s", NAME_BYTES_MAX, value, second ? "." : "",
+			NAME_BYTES_MAX, second ? second : "");
 		*ret_label = names[i].label;
 		return text_steal(&name);
 	}
@@ -58,12 +79,10 @@ char *joint_name_of(const struct digest *run, const char **ret_label)
 int joint_rank_of(const struct run_label *labels, size_t n)
 {
 	for (size_t i = 0; i < ARRAY_LENGTH(rank_labels); i++) {
-		for (size_t k = 0; k < n; k++) {
-			int64_t rank;
-			if (strcmp(labels[k].name, rank_labels[i]) == 0 &&
-				parse_integer(labels[k].value, 0, INT32_MAX, &rank, NULL) == 0) {
-				return (int)rank;
-			}
+		const char *text = label_of(labels, n, rank_labels[i]);
+		int64_t rank;
+		if (text && parse_integer(text, 0, INT32_MAX, &rank, NULL) == 0) {
+			return (int)rank;
 		}
 	}
 	return -1;
@@ -76,7 +95,9 @@ struct member {
 	const struct digest *run;
 	char *name; // owned
 	const char *label;
+	char *apart; // owned; what else must be the same: the launch, the trial
 	int rank; // -1: unknown
+	int64_t world; // 0: unknown
 };
 
 struct members {
@@ -88,73 +109,162 @@ static void members_done(struct members *m)
 {
 	for (size_t i = 0; i < m->n; i++) {
 		free(m->items[i].name);
+		free(m->items[i].apart);
 	}
 	free(m->items);
 }
 
-static bool is_same_job(const struct member *a, const struct member *b)
+static bool is_loopback(const char *address)
 {
-	return strcmp(a->label, b->label) == 0 && strcmp(a->name, b->name) == 0;
+	return strncmp(address, "127.", 4) == 0 || strcmp(address, "localhost") == 0 ||
+	       strcmp(address, "::1") == 0;
+}
+
+// What tells apart jobs of one name: several launches in one allocation, jobs on several machines
+// whose ranks each meet on their own, trials of a sweep.
+static char *find_apart(const struct digest *run)
+{
+	static const char *const labels[] = {"MASTER_PORT", "trial", "repeat"};
+	const char *address = label_of(run->labels, run->n_labels, "MASTER_ADDR");
+	struct text apart = {0};
+	text_format(&apart, "%s", address && is_loopback(address) && run->host ? run->host : "");
+	for (size_t i = 0; i < ARRAY_LENGTH(labels); i++) {
+		const char *value = label_of(run->labels, run->n_labels, labels[i]);
+		bool of_sweep = i == 0 || run->sweep_directory;
+		text_format(&apart, "/%s", value && of_sweep ? value : "");
+	}
+	text_format(&apart, "/%s", run->sweep_directory ? run->sweep_directory : "");
+	return text_steal(&apart);
+}
+
+// When a run ended, by its machine's clock. One that still runs, or whose length is not known, has
+// no end.
+static double end_of(const struct digest *run)
+{
+	double seconds = run->measures[MEASURE_DURATION];
+	bool ended = run->state != RUN_LIVE && isfinite(seconds);
+	return ended ? (double)run->start_utc_ns / 1e9 + seconds : INFINITY;
+}
+
+static bool overlap(const struct digest *a, const struct digest *b)
+{
+	return (double)a->start_utc_ns / 1e9 <= end_of(b) &&
+	       (double)b->start_utc_ns / 1e9 <= end_of(a);
+}
+
+static bool has_name_of(const struct member *a, const struct member *b)
+{
+	return strcmp(a->label, b->label) == 0 && strcmp(a->name, b->name) == 0 &&
+	       strcmp(a->apart, b->apart) == 0;
+}
+
+// Whether a run belongs to the job of a newer one. Runs on other machines may seem to have ended
+// before, by another clock, if the launcher says that they are as many.
+static bool belongs(const struct member *one, const struct member *newest)
+{
+	bool named = strcmp(newest->label, "job") == 0;
+	bool elsewhere = one->run->host && newest->run->host && newest->world > 1 &&
+	                 strcmp(one->run->host, newest->run->host) != 0;
+	return has_name_of(one, newest) && one->world == newest->world &&
+	       !(one->world > 0 && one->rank >= one->world) &&
+	       (named || elsewhere || overlap(one->run, newest->run));
 }
 
 static int list_members(const struct catalogue *c, struct members *ret)
 {
 	ret->items = calloc(c->n + 1, sizeof(*ret->items));
 	for (size_t i = 0; ret->items && i < c->n; i++) {
-		const char *label = NULL;
-		char *name = joint_name_of(&c->runs[i], &label);
-		if (name) {
-			ret->items[ret->n++] = (struct member){&c->runs[i], name, label,
-				joint_rank_of(c->runs[i].labels, c->runs[i].n_labels)};
+		const struct digest *run = &c->runs[i];
+		struct member m = {.run = run,
+			.name = joint_name_of(run->labels, run->n_labels, &m.label),
+			.rank = joint_rank_of(run->labels, run->n_labels),
+			.world = facts_world(run->labels, run->n_labels)};
+		m.apart = m.name ? find_apart(run) : NULL;
+		if (m.name && !m.apart) {
+			free(m.name);
+			return -ENOMEM;
+		}
+		if (m.name) {
+			ret->items[ret->n++] = m;
 		}
 	}
 	return ret->items ? 0 : -ENOMEM;
 }
 
-// Whether a newer run of the same rank is there: the job was started again under the same name.
-static bool is_replaced(const struct members *m, size_t index)
+// Whether the run at an index belongs to the job of a newer one, and no newer run has its rank:
+// else the job was started again under the same name.
+static bool is_of(const struct members *m, size_t index, const struct member *newest)
 {
 	const struct member *one = &m->items[index];
+	if (!belongs(one, newest)) {
+		return false;
+	}
 	for (size_t i = 0; i < index && one->rank >= 0; i++) {
-		if (m->items[i].rank == one->rank && is_same_job(&m->items[i], one)) {
-			return true;
+		if (m->items[i].rank == one->rank && belongs(&m->items[i], newest)) {
+			return false;
 		}
 	}
-	return false;
+	return true;
 }
 
-static size_t count_runs(const struct members *m, const struct member *of)
+static size_t count_runs(const struct members *m, const struct member *newest)
 {
 	size_t n = 0;
-	for (size_t i = 0; i < m->n; i++) {
-		n += is_same_job(&m->items[i], of) && !is_replaced(m, i);
+	for (size_t i = (size_t)(newest - m->items); i < m->n; i++) {
+		n += is_of(m, i, newest);
 	}
 	return n;
 }
 
-// The first member of the job to join; NULL: there is none. Sets the number of other jobs.
-static const struct member *choose(const struct members *m, const char *name, size_t *ret_others)
+// Whether a name is that of the job, or the first part of it: "123" of "123.0".
+static bool is_named(const struct member *m, const char *name)
 {
+	size_t length = strlen(name);
+	return strncmp(m->name, name, length) == 0 &&
+	       (m->name[length] == '\0' || m->name[length] == '.');
+}
+
+// The newest member of the job to join; NULL: there is none. Sets the number of other jobs, and
+// appends the names of some.
+static const struct member *choose(
+	const struct members *m, const char *name, size_t *ret_others, struct text *others)
+{
+	enum { NAMES_SHOWN = 5 };
 	const struct member *chosen = NULL;
 	*ret_others = 0;
 	for (size_t i = 0; i < m->n; i++) {
+		// Older attempts of a job are not jobs of their own.
 		bool seen = false;
 		for (size_t k = 0; k < i && !seen; k++) {
-			seen = is_same_job(&m->items[k], &m->items[i]);
+			seen = has_name_of(&m->items[k], &m->items[i]) &&
+			       count_runs(m, &m->items[k]) >= 2;
 		}
 		if (seen || count_runs(m, &m->items[i]) < 2) {
 			continue;
 		}
-		bool wanted = !name || strcmp(m->items[i].name, name) == 0;
-		*ret_others += chosen || !wanted;
-		chosen = chosen || !wanted ? chosen : &m->items[i];
+		bool wanted = !name || is_named(&m->items[i], name);
+		if (wanted && !chosen) {
+			chosen = &m->items[i];
+			continue;
+		}
+		if ((*ret_others)++ < NAMES_SHOWN) {
+			text_append_string(others, others->length > 0 ? ", " : "");
+			text_append_printable(others, m->items[i].name, strlen(m->items[i].name));
+		}
 	}
 	return chosen;
 }
 
 // Reading a run -----------------------------------------------------------------------------------
 
-// Keeps iterations of a rank: at most JOINT_ITERATIONS_MAX, those whose place is a multiple of a
+// Joins ranks: the epoch and the number in it, else the place among all iterations.
+static int64_t number_of(const struct iteration *i)
+{
+	bool known = i->number >= 0 && i->number <= INT32_MAX && i->epoch < INT32_MAX - 1;
+	return known ? ((i->epoch + 1) << 32) + i->number : i->place;
+}
+
+// Keeps iterations of a rank: at most JOINT_ITERATIONS_MAX, those whose number is a multiple of a
 // power of two, so that all ranks keep the same.
 static int keep_steps(const struct analysis *a, struct joint_rank *ret)
 {
@@ -167,13 +277,17 @@ static int keep_steps(const struct analysis *a, struct joint_rank *ret)
 	ret->steps = calloc(p->n_iterations + 1, sizeof(*ret->steps));
 	for (size_t i = 0; ret->steps && i < p->n_iterations; i++) {
 		const struct iteration *one = &p->iterations[i];
-		if (one->warm_up || one->cut || one->place % each != 0 ||
+		int64_t number = number_of(one), end_utc_ns;
+		bool known = !__builtin_add_overflow(
+			ret->run->start_utc_ns, one->end_ns, &end_utc_ns);
+		bool ascends = ret->n_steps == 0 || number > ret->steps[ret->n_steps - 1].number;
+		if (one->warm_up || one->cut || number % each != 0 || !known || !ascends ||
 			ret->n_steps >= JOINT_ITERATIONS_MAX) {
 			continue;
 		}
 		ret->steps[ret->n_steps++] = (struct joint_step){
-			.place = one->place,
-			.end_utc_ns = ret->run->start_utc_ns + one->end_ns,
+			.number = number,
+			.end_utc_ns = end_utc_ns,
 			.length = (double)one->length_ns / 1e9,
 			.forward = (double)one->phase_ns[PHASE_FORWARD] / 1e9,
 			.backward = (double)one->phase_ns[PHASE_BACKWARD] / 1e9,
@@ -235,7 +349,6 @@ static int read_run(const struct member *m, struct joint *j, struct error *e)
 	}
 	r = add_ranks(m, &a, j);
 	analysis_done(&a);
-	j->n_runs++;
 	return r == -E2BIG ? error_set(e, E2BIG, "more than %d ranks", JOINT_RANKS_MAX)
 	       : r < 0     ? error_errno(e, -r, "ranks")
 	                   : 0;
@@ -285,7 +398,7 @@ static bool next_common(
 	const struct joint_rank *first, const struct joint_rank *other, size_t *i, size_t *k)
 {
 	while (*i < first->n_steps && *k < other->n_steps) {
-		int64_t one = first->steps[*i].place, two = other->steps[*k].place;
+		int64_t one = first->steps[*i].number, two = other->steps[*k].number;
 		if (one == two) {
 			return true;
 		}
@@ -307,8 +420,24 @@ static double median_of(double *values, size_t n)
 	return n == 0 ? NAN : n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-// Ranks end an iteration together, up to what follows the exchange. A difference of their clocks
-// by more is that of the clocks.
+// Sets apart[JOINT_ITERATIONS_MAX] to the differences of the ends of common iterations, in seconds.
+// Returns their number.
+static size_t list_apart(
+	const struct joint_rank *first, const struct joint_rank *rank, double *apart)
+{
+	size_t n = 0, i = 0, k = 0;
+	while (next_common(first, rank, &i, &k)) {
+		int64_t between;
+		if (!__builtin_sub_overflow(
+			    rank->steps[k++].end_utc_ns, first->steps[i++].end_utc_ns, &between)) {
+			apart[n++] = (double)between / 1e9;
+		}
+	}
+	return n;
+}
+
+// Ranks that wait for each other end an iteration together, up to what follows the exchange. A
+// difference of more, always the same, is that of their machines' clocks.
 static int align_clocks(struct joint *j)
 {
 	const struct joint_rank *first = &j->ranks[0];
@@ -318,72 +447,117 @@ static int align_clocks(struct joint *j)
 	}
 	for (size_t r = 0; r < j->n; r++) {
 		struct joint_rank *rank = &j->ranks[r];
-		size_t n = 0, i = 0, k = 0;
-		while (next_common(first, rank, &i, &k)) {
-			int64_t between = rank->steps[k++].end_utc_ns -
-			                  first->steps[i++].end_utc_ns;
-			apart[n++] = (double)between / 1e9;
+		if (strcmp(rank->host, first->host) == 0) {
+			rank->clock_s = 0;
+			continue;
 		}
-		if (n >= COMMON_LEAST) {
-			double clock_s = median_of(apart, n);
-			double least = fmax(CLOCK_LEAST_S, rank->rank.p50_s);
-			rank->clock_s = fabs(clock_s) >= least ? clock_s : 0;
+		size_t n = j->waits != WAITS_UNKNOWN ? list_apart(first, rank, apart) : 0;
+		if (n < COMMON_LEAST) {
+			continue;
+		}
+		double clock_s = median_of(apart, n), length_s = rank->rank.p50_s;
+		for (size_t i = 0; i < n; i++) {
+			apart[i] = fabs(apart[i] - clock_s);
+		}
+		if (median_of(apart, n) <= CLOCK_SCATTER * length_s) {
+			bool differ = fabs(clock_s) >= fmax(CLOCK_LEAST_S, 2 * length_s);
+			rank->clock_s = differ ? clock_s : 0;
 		}
 	}
 	return 0;
 }
 
-// The length of an iteration without the part that holds the wait for the others.
-static double own_seconds(const struct joint_step *s)
+// What a rank waits for the others in an iteration, up to what all ranks have in common.
+static double waits_in(const struct joint *j, const struct joint_step *s, double ratio)
 {
-	return s->length - (s->communication > 0 ? s->communication : s->backward);
+	return j->waits == WAITS_MARKED        ? s->communication
+	       : j->waits == WAITS_IN_BACKWARD ? s->backward - ratio * s->forward
+	       : j->waits == WAITS_IN_FORWARD  ? s->backward
+	                                       : NAN;
 }
 
-// Counts, for each rank, the common iterations in which its own work was the longest.
+// The least backward relative to forward, which holds no wait.
+static double least_ratio(const struct joint *j)
+{
+	double ratio = INFINITY;
+	for (size_t r = 0; r < j->n; r++) {
+		const struct phase_rank *rank = &j->ranks[r].rank;
+		double own = phases_rank_mean(rank, PHASE_BACKWARD) /
+		             phases_rank_mean(rank, PHASE_FORWARD);
+		ratio = own > 0 ? fmin(ratio, own) : ratio;
+	}
+	return ratio;
+}
+
+// The rank that waited least in an iteration, by a margin; j->n: none. at: indices of steps.
+static size_t latest_of(const struct joint *j, const size_t *at, double ratio)
+{
+	double least = INFINITY, second = INFINITY, length = 0;
+	size_t latest = j->n;
+	for (size_t r = 0; r < j->n; r++) {
+		const struct joint_step *step = &j->ranks[r].steps[at[r]];
+		double waits = waits_in(j, step, ratio);
+		second = waits < least ? least : fmin(second, waits);
+		latest = waits < least ? r : latest;
+		least = fmin(least, waits);
+		length = fmax(length, step->length);
+	}
+	return second - least >= LATEST_MARGIN * length ? latest : j->n;
+}
+
+// Counts, for each rank, the common iterations in which the others waited for it.
 static int find_latest(struct joint *j)
 {
 	_cleanup_free_ size_t *at = calloc(j->n, sizeof(*at));
-	_cleanup_free_ double *late = calloc(j->n, sizeof(*late));
+	_cleanup_free_ double *late = calloc(j->n + 1, sizeof(*late));
+	double ratio = least_ratio(j);
 	if (!at || !late) {
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < j->ranks[0].n_steps; i++) {
-		int64_t place = j->ranks[0].steps[i].place;
-		size_t latest = 0, present = 0;
-		double longest = -INFINITY;
+		int64_t number = j->ranks[0].steps[i].number;
+		size_t present = 0;
 		for (size_t r = 0; r < j->n; r++) {
 			const struct joint_rank *rank = &j->ranks[r];
-			while (at[r] < rank->n_steps && rank->steps[at[r]].place < place) {
+			while (at[r] < rank->n_steps && rank->steps[at[r]].number < number) {
 				at[r]++;
 			}
-			if (at[r] < rank->n_steps && rank->steps[at[r]].place == place) {
-				double own = own_seconds(&rank->steps[at[r]]);
-				latest = own > longest ? r : latest;
-				longest = fmax(longest, own);
-				present++;
-			}
+			present += at[r] < rank->n_steps && rank->steps[at[r]].number == number;
 		}
 		if (present == j->n) {
-			late[latest]++;
+			late[latest_of(j, at, ratio)]++;
 			j->n_common++;
 		}
 	}
-	for (size_t r = 0; r < j->n && j->n_common >= COMMON_LEAST; r++) {
+	// Where forward holds a wait, or one rank's other work, single iterations do not tell.
+	bool tells = j->waits == WAITS_MARKED || j->waits == WAITS_IN_BACKWARD ||
+	             (j->waits == WAITS_IN_FORWARD && j->slowest < j->n &&
+			     late[j->slowest] >= (double)j->n_common / 2);
+	for (size_t r = 0; r < j->n && tells && j->n_common >= COMMON_LEAST; r++) {
 		j->ranks[r].latest = late[r] / (double)j->n_common;
 	}
 	return 0;
 }
 
-// Seconds per iteration of a phase, without what the rank waits in it for the others.
-static double phase_seconds(const struct joint_rank *r, int phase)
-{
-	double n = (double)r->rank.iterations;
-	return n > 0 ? r->rank.phase_s[phase] / n : NAN;
-}
-
 static bool holds_waits(const struct joint *j, int phase)
 {
-	return phase == PHASE_COMMUNICATION || (j->waits_inferred && phase == PHASE_BACKWARD);
+	return phase == PHASE_COMMUNICATION ||
+	       ((j->waits == WAITS_IN_BACKWARD || j->waits == WAITS_IN_FORWARD) &&
+		       phase == PHASE_BACKWARD);
+}
+
+// What the others wait for the slowest rank, in seconds per iteration: the median.
+static double waited_s(const struct joint *j, double *others)
+{
+	size_t n = 0;
+	for (size_t r = 0; r < j->n; r++) {
+		const struct phase_rank *rank = &j->ranks[r].rank;
+		double waits = rank->waits * phases_rank_own(rank) / (1 - rank->waits);
+		if (r != j->slowest && isfinite(waits)) {
+			others[n++] = waits;
+		}
+	}
+	return median_of(others, n);
 }
 
 static int find_longer_phase(struct joint *j)
@@ -392,17 +566,19 @@ static int find_longer_phase(struct joint *j)
 	if (!others) {
 		return -ENOMEM;
 	}
+	double least = EXPLAINS * waited_s(j, others);
 	j->phase = -1;
 	for (int phase = 0; phase < N_KNOWN_PHASES && j->slowest < j->n; phase++) {
 		size_t n = 0;
 		for (size_t r = 0; r < j->n; r++) {
-			double seconds = phase_seconds(&j->ranks[r], phase);
+			double seconds = phases_rank_mean(&j->ranks[r].rank, (enum phase_id)phase);
 			if (r != j->slowest && isfinite(seconds)) {
 				others[n++] = seconds;
 			}
 		}
-		double longer = phase_seconds(&j->ranks[j->slowest], phase) - median_of(others, n);
-		if (!holds_waits(j, phase) && longer > 0 && !(longer <= j->longer_s)) {
+		double longer = phases_rank_mean(&j->ranks[j->slowest].rank, (enum phase_id)phase) -
+		                median_of(others, n);
+		if (!holds_waits(j, phase) && longer > least && longer > j->longer_s) {
 			j->phase = phase;
 			j->longer_s = longer;
 		}
@@ -422,7 +598,7 @@ static int judge(struct joint *j)
 			ranks[n++] = j->ranks[i].rank;
 		}
 	}
-	j->waits_inferred = phases_judge_ranks(ranks, n);
+	j->waits = phases_judge_ranks(ranks, n);
 	j->slowest = j->n;
 	j->samples_per_s = n > 0 ? 0 : NAN;
 	n = 0;
@@ -438,24 +614,111 @@ static int judge(struct joint *j)
 	return find_longer_phase(j);
 }
 
+// Reading the runs, several at once.
+struct reading {
+	const struct member **members;
+	struct joint *parts; // [n] the ranks of each
+	int *results;
+	struct error *errors;
+	size_t n, next;
+};
+
+static void *read_some(void *context)
+{
+	struct reading *r = context;
+	for (;;) {
+		size_t i = __atomic_fetch_add(&r->next, 1, __ATOMIC_RELAXED);
+		if (i >= r->n) {
+			return NULL;
+		}
+		r->results[i] = read_run(r->members[i], &r->parts[i], &r->errors[i]);
+	}
+}
+
+static void read_all(struct reading *r)
+{
+	enum { READERS_MAX = 16 };
+	pthread_t threads[READERS_MAX];
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	size_t n = 0, most = cpus > 1 && cpus <= READERS_MAX ? (size_t)cpus
+	                     : cpus > 1                      ? READERS_MAX
+	                                                     : 1;
+	while (n + 1 < most && n + 1 < r->n &&
+		pthread_create(&threads[n], NULL, read_some, r) == 0) {
+		n++;
+	}
+	read_some(r);
+	for (size_t i = 0; i < n; i++) {
+		pthread_join(threads[i], NULL);
+	}
+}
+
+// Takes the ranks of a part.
+static int take_part(struct joint *j, struct joint *part, struct error *e)
+{
+	if (j->n + part->n > JOINT_RANKS_MAX) {
+		return error_set(e, E2BIG, "more than %d ranks", JOINT_RANKS_MAX);
+	}
+	struct joint_rank *grown = reallocarray(j->ranks, j->n + part->n, sizeof(*grown));
+	if (!grown) {
+		return error_errno(e, ENOMEM, "ranks");
+	}
+	memcpy(grown + j->n, part->ranks, part->n * sizeof(*grown));
+	j->ranks = grown;
+	j->n += part->n;
+	j->n_runs++;
+	part->n = 0; // its steps are ours
+	return 0;
+}
+
+static int read_members(
+	const struct members *all, const struct member *newest, struct joint *j, struct error *e)
+{
+	_cleanup_free_ const struct member **members = calloc(all->n, sizeof(struct member *));
+	_cleanup_free_ struct joint *parts = calloc(all->n, sizeof(*parts));
+	_cleanup_free_ int *results = calloc(all->n, sizeof(*results));
+	_cleanup_free_ struct error *errors = calloc(all->n, sizeof(*errors));
+	struct reading reading = {members, parts, results, errors, 0, 0};
+	int r = members && parts && results && errors ? 0 : error_errno(e, ENOMEM, "ranks");
+	for (size_t i = (size_t)(newest - all->items); i < all->n && r == 0; i++) {
+		if (is_of(all, i, newest)) {
+			members[reading.n++] = &all->items[i];
+		}
+	}
+	if (r == 0) {
+		read_all(&reading);
+	}
+	for (size_t i = 0; i < reading.n; i++) {
+		if (results[i] < 0 && r == 0) {
+			*e = errors[i];
+			r = results[i];
+		}
+		r = r < 0 ? r : take_part(j, &parts[i], e);
+		joint_done(&parts[i]);
+	}
+	return r;
+}
+
 int joint_read(const struct catalogue *c, const char *name, struct joint *ret, struct error *e)
 {
 	struct members all = {0};
 	struct joint j = {.phase = -1};
+	_cleanup_text_ struct text others = {0};
 	int r = list_members(c, &all);
-	const struct member *first = r < 0 ? NULL : choose(&all, name, &j.n_others);
-	if (r == 0 && !first) {
-		r = name ? error_set(e, ENOENT, "no job '%s' of several runs", name)
+	r = r < 0 ? error_errno(e, -r, "ranks") : 0;
+	const struct member *newest = r < 0 ? NULL : choose(&all, name, &j.n_others, &others);
+	if (r == 0 && !newest) {
+		r = name ? error_set(e, ENOENT, "no job '%.100s' of several runs%s%.300s%s", name,
+				   others.length > 0 ? " (there are: " : "",
+				   others.length > 0 ? others.data : "",
+				   others.length > 0 ? ")" : "")
 		         : error_set(e, ENOENT, "no two runs of one job");
 	}
-	for (size_t i = 0; i < all.n && r == 0; i++) {
-		if (is_same_job(&all.items[i], first) && !is_replaced(&all, i)) {
-			r = read_run(&all.items[i], &j, e);
-		}
-	}
+	r = r < 0 ? r : read_members(&all, newest, &j, e);
 	if (r == 0) {
-		j.named_by = first->label;
-		j.name = strdup(first->name);
+		j.named_by = newest->label;
+		j.world = newest->world;
+		j.name = strdup(newest->name);
 		number_ranks(&j);
 		count_hosts(&j);
 		r = j.name ? judge(&j) : -ENOMEM;

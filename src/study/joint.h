@@ -3,9 +3,10 @@
 //
 // One job from several runs: `torchrun`, `mpirun` and `srun` start a process per rank, and each may
 // have been recorded by a `strain run` of its own. The runs find each other by what the launcher
-// gave to all of them (JOINT_NAMES), or by `strain run --job NAME`. Iterations are joined by their
-// number. Ranks that exchange gradients end an iteration together, which shows how much the clocks
-// of their machines differ.
+// gave to all of them, or by `strain run --job NAME`; and ran at the same time, unless the name was
+// given or their machines' clocks may differ. Iterations are joined by epoch and number. Ranks that
+// wait for each other end an iteration together, which shows how much the clocks of their machines
+// differ.
 
 #pragma once
 
@@ -18,9 +19,9 @@
 
 enum { JOINT_RANKS_MAX = 4096, JOINT_ITERATIONS_MAX = 4096 };
 
-// What a rank does in an iteration of its own. Seconds; NAN: not marked.
+// What a rank does in an iteration of its own. Seconds; 0: not marked.
 struct joint_step {
-	int64_t place; // among all iterations of the rank
+	int64_t number; // of the epoch and the iteration in it, else among all iterations: ascending
 	int64_t end_utc_ns; // by the clock of its machine
 	double length;
 	double forward, backward;
@@ -37,7 +38,7 @@ struct joint_rank {
 	double memory_bytes; // largest, of its run; NAN: not known
 	struct joint_step *steps; // [n_steps] owned; none if its run has several ranks
 	size_t n_steps;
-	double latest; // share of the common iterations in which the others waited for it; NAN
+	double latest; // share of the common iterations in which it alone kept the others; NAN
 	// How far its machine's clock is ahead of that of the first rank's; NAN: not known.
 	double clock_s;
 };
@@ -48,26 +49,29 @@ struct joint {
 	struct joint_rank *ranks; // [n] owned; by number
 	size_t n;
 	size_t n_runs, n_hosts;
+	int64_t world; // ranks of the job, as the launcher says; 0: it does not
 	size_t n_common; // iterations that all ranks recorded
 	size_t n_others; // other jobs of several runs in the catalogue
-	bool waits_inferred; // not marked, but from backward and forward
+	enum rank_waits waits;
 	double samples_per_s; // of all ranks; NAN: not known
 	// Index of the rank that the others wait for; n: none.
 	size_t slowest;
-	// The phase in which it exceeds the others' median by most, and seconds per iteration.
+	// The phase in which it exceeds the others' median by most, and seconds per iteration, if that
+	// is a good part of what they wait.
 	int phase; // enum phase_id; -1: none
 	double longer_s;
 };
 
 // Joins the runs of a job. name: of the job; NULL: the one with the newest run. The catalogue must
-// outlive the result. Of several runs of one rank the newest counts. Errors: -ENOENT if the
-// catalogue has no job of several runs, or not that one; as reader_open.
+// outlive the result. Of several runs of one rank the newest counts. progressed: as of the
+// catalogue's options. Errors: -ENOENT if the catalogue has no job of several runs, or not that one;
+// as reader_open.
 int joint_read(const struct catalogue *c, const char *name, struct joint *ret, struct error *e);
 void joint_done(struct joint *j);
 
 // The rank that a launcher gave to a run with these labels; -1: none.
 int joint_rank_of(const struct run_label *labels, size_t n);
 
-// The word that names a run's job, owned by the caller, and the label it comes from. NULL: it is
-// not known to be a part of any; or out of memory.
-char *joint_name_of(const struct digest *run, const char **ret_label);
+// The word that names the job of a run with these labels, owned by the caller, and the label that
+// it comes from. NULL: it is not known to be a part of any; or out of memory.
+char *joint_name_of(const struct run_label *labels, size_t n, const char **ret_label);

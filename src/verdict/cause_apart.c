@@ -35,7 +35,8 @@ static double asleep_alone(const struct facts *f)
 {
 	static const enum wait_kind kinds[] = {WAIT_OTHER, WAIT_NETWORK, WAIT_LOCK};
 	double asleep = 0;
-	if (!is_alone(f) || f->gpu.used || f->waits.placed == 0 || !isfinite(f->main_cpus)) {
+	if (!is_alone(f) || f->gpu.used || f->waits.placed < LOOKS_ENOUGH ||
+		!isfinite(f->main_cpus)) {
 		return 0;
 	}
 	for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++) {

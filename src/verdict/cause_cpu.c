@@ -656,7 +656,8 @@ static const struct step_wait step_waits[] = {
 // Only waits in steps: a wait while it takes a batch belongs to input.
 static double waits_in_steps(const struct facts *f, const struct step_wait *wait)
 {
-	bool others = f->ranks.n > 1 || facts_share(f, PHASE_COMMUNICATION) > 0;
+	bool others = f->ranks.n > 1 || f->ranks.world > 1 ||
+	              facts_share(f, PHASE_COMMUNICATION) > 0;
 	double all = waits_in(f, wait->kind);
 	if (wait->of_others && others) {
 		return 0;

@@ -884,16 +884,28 @@ static void fill_ranks(const struct phases *p, struct facts *f)
 	}
 }
 
+static const char *label_of(const struct run_label *labels, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(labels[i].name, name) == 0) {
+			return labels[i].value;
+		}
+	}
+	return NULL;
+}
+
+// In a batch script, SLURM_NTASKS is what srun would start.
 int64_t facts_world(const struct run_label *labels, size_t n)
 {
 	static const char *const variables[] = {
 		"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"};
+	bool step = label_of(labels, n, "SLURM_STEP_ID") != NULL;
+	size_t known = ARRAY_LENGTH(variables) - !step;
 	int64_t world = 0;
-	for (size_t i = 0; i < ARRAY_LENGTH(variables); i++) {
-		for (size_t k = 0; k < n && world == 0; k++) {
-			bool is = strcmp(labels[k].name, variables[i]) == 0 &&
-			          parse_integer(labels[k].value, 1, INT32_MAX, &world, NULL) == 0;
-			world = is ? world : 0;
+	for (size_t i = 0; i < known && world == 0; i++) {
+		const char *text = label_of(labels, n, variables[i]);
+		if (!text || parse_integer(text, 1, INT32_MAX, &world, NULL) < 0) {
+			world = 0;
 		}
 	}
 	return world;

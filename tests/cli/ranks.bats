@@ -75,9 +75,13 @@ c.commit()' "$1" "$2"
 
 @test "one machine's clock is an hour ahead: told by the iterations that end together" {
 	has_torch
+	local rank
 	ranks 2
 	edit runs/rank1.strain "UPDATE run SET value = CAST(value AS INTEGER) + 3600000000000 WHERE key = 'start_utc_ns';
 		UPDATE run SET value = 'node2' WHERE key = 'hostname'"
+	for rank in 0 1; do # of two machines, they meet at the address of one
+		edit "runs/rank$rank.strain" "UPDATE label SET value = '10.0.0.1' WHERE name = 'MASTER_ADDR'"
+	done
 	run -0 "$STRAIN" show runs
 	echo "$output"
 	[[ "$output" == *"the clock of node2 is 1 h"*" ahead of that of "* ]]
@@ -100,7 +104,11 @@ c.commit()' "$1" "$2"
 	run -0 "$STRAIN" show --job first
 	cd ..
 	run -1 "$STRAIN" show --job third runs
-	[ "$output" = "strain: runs: no job 'third' of several runs" ]
+	[ "$output" = "strain: runs: no job 'third' of several runs (there are: second, first)" ]
+	run -2 "$STRAIN" show --job first runs/first-a.strain
+	[[ "$output" == "strain: --job: expected a directory of runs, found 'runs/first-a.strain'"* ]]
+	STRAIN_DIR=runs run -0 "$STRAIN" show --job first
+	[[ "${lines[0]}" == "job first "* ]]
 	# a rank that failed, and its second run
 	run -3 "$STRAIN" run --job first --label RANK=1 -o runs/again.strain -- sh -c 'exit 3'
 	run -0 "$STRAIN" show --job first runs
@@ -134,32 +142,113 @@ c.commit()' "$1" "$2"
 	run -1 "$STRAIN" show --job 7 runs
 }
 
-@test "64 ranks on 8 nodes: the slowest are shown, --all shows all" {
-	local rank
-	"$BUILD_ROOT/tests/tools/make_run" one.strain 2
+# The run file of a rank with known iterations: NAME NAME=VALUE... -- ITERATIONS... (ranks_make.py)
+rank_with() {
+	local seconds=${SECONDS_OF_BASE:-2}
+	[ -e "base$seconds.strain" ] || "$BUILD_ROOT/tests/tools/make_run" "base$seconds.strain" "$seconds"
+	python3 "$SOURCE_ROOT/tests/cli/ranks_make.py" "base$seconds.strain" "runs/$1.strain" "${@:2}"
+}
+
+@test "64 ranks on 8 nodes: the slowest is shown, --all shows all" {
+	local rank own
 	for ((rank = 0; rank < 64; rank++)); do
-		cp one.strain "runs/rank$rank.strain"
-		edit "runs/rank$rank.strain" "INSERT OR REPLACE INTO label VALUES ('job', 'big'), ('RANK', '$rank');
-			INSERT OR REPLACE INTO run VALUES ('hostname', 'node$((rank / 8))')"
+		own=$((rank == 40 ? 50 : 20))
+		rank_with "rank$rank" job=big RANK=$rank WORLD_SIZE=64 hostname=node$((rank / 8)) -- \
+			"forward=$own,backward=$((100 - own))x20"
 	done
 	run -0 "$STRAIN" show runs
 	[[ "${lines[0]}" == "job big (job): 64 ranks on 8 hosts, from 64 runs"* ]]
-	[[ "$output" == *"and 48 more with longer waits (--all)"* ]]
+	[[ "${lines[1]}" == "rank 40 on node5: the others wait for it during "* ]]
+	[[ "${lines[2]}" == "its forward takes 30.0 ms longer in each iteration than the others'"* ]]
+	grep -q "40 *node5.*the slowest" <<<"$output"
+	[[ "$output" == *"and 48 more (--all)"* ]]
 	run -0 "$STRAIN" show --all runs
 	[[ "$output" == *node7*rank63* ]]
-	[ "$(grep -c node <<<"$output")" -eq 64 ]
+	[ "$(grep -c '^ *[0-9]* *node' <<<"$output")" -eq 64 ]
+}
+
+@test "ranks that never started, one that was cut off, and one of another size" {
+	rank_with 0 job=big RANK=0 WORLD_SIZE=8 hostname=a -- forward=20,backward=80x20
+	rank_with 1 job=big RANK=1 WORLD_SIZE=8 hostname=b -- forward=50,backward=50x20
+	SECONDS_OF_BASE=+2 rank_with 2 job=big RANK=2 WORLD_SIZE=8 hostname=b -- forward=20,backward=80x20
+	rank_with 3 job=big RANK=3 WORLD_SIZE=4 hostname=b -- forward=20,backward=80x20 # of a job of four
+	run -0 "$STRAIN" show runs
+	[[ "${lines[0]}" == "job big (job): 3 of 8 ranks on 2 hosts, from 3 runs"* ]]
+	[[ "$output" =~ "still runs"|"end not recorded" ]]
+}
+
+@test "known iterations: a long first one, fewer of one rank, waits in forward, marked waits, none" {
+	# two independent ranks, whose first iteration takes long: they are not in step
+	rank_with 0 job=a RANK=0 -- forward=20000,backward=20000x1 forward=40,backward=60x30
+	rank_with 1 job=a RANK=1 -- forward=20000,backward=20000x1 forward=60,backward=90x30
+	run -0 "$STRAIN" show --json runs
+	echo "$output" >j.json
+	[ "$(field '[r["waits"] for r in ranks]' j.json)" = "[None, None]" ]
+	rm runs/*
+	# a rank that stopped early does the same work
+	rank_with 0 job=a RANK=0 -- forward=40,backward=60x100
+	rank_with 1 job=a RANK=1 -- forward=40,backward=60x60
+	run -0 "$STRAIN" show --json runs
+	echo "$output" >j.json
+	[ "$(field 'slowest, [r["waits"] for r in ranks]' j.json)" = "(None, [0, 0])" ]
+	[ "$(field '[r["latest"] for r in ranks]' j.json)" = "[0, 0]" ]
+	# its first iteration is long in forward, all others in data
+	rank_with 0 job=a RANK=0 -- data=5,forward=40,backward=105x1 data=5,forward=40,backward=105x30
+	rank_with 1 job=a RANK=1 -- data=45,forward=4000,backward=65x1 data=45,forward=40,backward=65x30
+	run -0 "$STRAIN" show --json runs
+	echo "$output" >j.json
+	[ "$(field 'slowest["rank"], slowest["phase"], round(slowest["longer_s"], 3), slowest["latest"]' j.json)" = "(1, 'data', 0.04, 1)" ]
+	[ "$(field '[round(r["own_s"], 3) for r in ranks]' j.json)" = "[0.11, 0.15]" ]
+	# the first rank waits where forward begins: single iterations do not tell who is latest
+	rank_with 0 job=a RANK=0 -- forward=80,backward=20x30
+	rank_with 1 job=a RANK=1 -- data=70,forward=10,backward=20x30
+	run -0 "$STRAIN" show --json runs
+	echo "$output" >j.json
+	[ "$(field 'slowest["rank"], slowest["phase"], slowest["latest"]' j.json)" = "(1, 'data', None)" ]
+	# marked
+	rank_with 0 job=a RANK=0 -- forward=30,backward=30,communication=40x30
+	rank_with 1 job=a RANK=1 -- forward=65,backward=30,communication=5x30
+	run -0 "$STRAIN" show --json runs
+	echo "$output" >j.json
+	[ "$(field 'slowest["rank"], slowest["phase"], slowest["latest"], j["waits_inferred"]' j.json)" = "(1, 'forward', 1, False)" ]
+	# nothing is known of ranks that do not iterate
+	rank_with 0 job=a RANK=0 --
+	rank_with 1 job=a RANK=1 --
+	run -0 "$STRAIN" show runs
+	[[ "$output" == *"no iterations"* && "$output" != *"slower"* ]]
+}
+
+@test "jobs that ran one after another under the same address and port, allocation or trial are not one" {
+	local i
+	for i in 0 1; do
+		MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 RANK=$i WORLD_SIZE=2 "$STRAIN" run -o "runs/old$i.strain" -- sleep 0.5 &
+	done
+	wait
+	edit runs/old0.strain "UPDATE run SET value = CAST(value AS INTEGER) - 90000000000000 WHERE key = 'start_utc_ns'"
+	edit runs/old1.strain "UPDATE run SET value = CAST(value AS INTEGER) - 90000000000000 WHERE key = 'start_utc_ns'"
+	MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 RANK=0 WORLD_SIZE=2 "$STRAIN" run -o runs/new0.strain -- true
+	run -0 "$STRAIN" show --json runs # the newest that has several
+	[ "$(python3 -c 'import json, sys; print(sorted(r["run"] for r in json.loads(sys.argv[1])["ranks"]))' "$output")" = "['old0', 'old1']" ]
+	mkdir more
+	for i in 1 2 3; do # one after another, in one allocation
+		SLURM_JOB_ID=7 SLURM_NTASKS=3 "$STRAIN" run -o "more/$i.strain" -- true
+	done
+	run -1 "$STRAIN" show more
+	[ "$output" = "strain: more: no two runs of one job" ]
 }
 
 @test "of ranks that each have a run, the first prints its verdict, and one that fails" {
 	local rank
 	for rank in 0 1; do
-		RANK=$rank WORLD_SIZE=2 "$STRAIN" run -o "runs/r$rank.strain" -- true 2>"said$rank"
+		RANK=$rank WORLD_SIZE=2 "$STRAIN" run --job one -o "runs/r$rank.strain" -- true 2>"said$rank"
 	done
 	[[ "$(cat said0)" == strain:*"strain show runs/r0.strain"*"strain show runs # all ranks" ]]
 	[ ! -s said1 ]
 	RANK=1 WORLD_SIZE=2 run -3 "$STRAIN" run -o runs/r1b.strain -- sh -c 'exit 3'
 	[[ "$output" == *"exit status 3"* ]]
 	cd runs
-	RANK=0 WORLD_SIZE=2 "$STRAIN" run -o here.strain -- true 2>said
+	RANK=0 WORLD_SIZE=2 "$STRAIN" run --job one -o here.strain -- true 2>said
 	[[ "$(cat said)" == *"strain show . # all ranks" ]]
+	RANK=0 WORLD_SIZE=2 "$STRAIN" run -o alone.strain -- true 2>said # of a job without a name
+	[[ "$(cat said)" != *"all ranks"* ]]
 }

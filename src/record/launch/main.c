@@ -65,6 +65,7 @@ static const char *const environment_labels[] = {
 	"SLURM_ARRAY_TASK_ID",
 	"PBS_JOBID",
 	"LSB_JOBID",
+	"LSB_JOBINDEX",
 };
 
 struct parsing {
