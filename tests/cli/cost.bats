@@ -103,6 +103,39 @@ print(eval(sys.argv[1]))' "$expression"
 	[ "$(value 'd["allocation"]["cpus"]["allocated"] * 4' "$STRAIN" show --json torch.strain)" = "$(cpus).0" ]
 }
 
+@test "GPUs are allocated that the job may see, and a machine is known by its GPU" {
+	cp "$SOURCE_ROOT/tests/fake/training.script" script
+	cat >gpus.yaml <<-'EOF'
+		currency: USD
+		machines:
+		  - gpu: "*h200*"
+		    hour: 1
+		  - gpu: "*h100*"
+		    gpu_hour: 3600
+	EOF
+	gpus() { # NAME ; what follows is for the job's environment
+		env "${@:2}" LD_LIBRARY_PATH="$BUILD_ROOT/tests/fake/full" STRAIN_FAKE_NVML="$PWD/script" \
+			"$STRAIN" run --force -o "$1.strain" -- sleep 2 2>/dev/null
+	}
+	gpus two -u CUDA_VISIBLE_DEVICES
+	gpus one CUDA_VISIBLE_DEVICES=1
+	gpus none CUDA_VISIBLE_DEVICES=
+	gpus rank -u CUDA_VISIBLE_DEVICES LOCAL_WORLD_SIZE=2
+	for name in two one none rank; do
+		"$STRAIN" show --json --prices gpus.yaml $name.strain >$name.json 2>/dev/null
+	done
+	python3 - <<-'EOF'
+		import json
+		for name, n in ("two", 2), ("one", 1), ("none", 0), ("rank", 1):
+		    run = json.load(open(name + ".json"))
+		    gpus, cost = run["allocation"]["gpus"], run["cost"]["cost"]
+		    assert gpus["allocated"] == n and gpus["machine"] == 2, (name, gpus)
+		    # The job slept for 2 s: a GPU second costs 1, and it used no GPU.
+		    assert 2 * n <= cost <= n * run["run"]["duration_s"] + 1e-6, (name, cost)
+		    assert abs(run["cost"]["idle_cost"] - cost) < 1e-6, (name, run["cost"])
+	EOF
+}
+
 @test "ls finds the job that held most without using it, with and without prices" {
 	[ "$(value '[r["name"] for r in d]' "$STRAIN" ls --json --sort cpu_seconds runs)" = "['busy', 'idle']" ]
 	for key in idle_cpu_hours idle_cost; do
@@ -187,6 +220,7 @@ print(eval(sys.argv[1]))' "$expression"
 }
 
 @test "a sweep prints the cost of its configurations" {
+	# shellcheck disable=SC2016 # strain replaces it
 	printf 'command: [sh, -c, "sleep ${seconds}"]\nparameters:\n  seconds: {values: [0.1, 0.3]}\n' >cost.yaml
 	"$STRAIN" sweep cost.yaml --json --prices prices.yaml >sweep.json 2>sweep.err
 	[ "$(value '[d["currency"], [c["cost"] > 0 for c in d["configurations"]]]' cat sweep.json)" = "['EUR', [True, True]]" ]
@@ -194,7 +228,7 @@ print(eval(sys.argv[1]))' "$expression"
 	prints COST
 	prints cost: EUR
 	run -0 --separate-stderr "$STRAIN" sweep cost.yaml
-	[ -z "$(printf '%s\n' "$output" | grep COST)" ]
+	! grep -q COST <<<"$output" || return 1
 }
 
 @test "the figure of throughput per cost is drawn from runs" {
