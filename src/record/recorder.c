@@ -890,10 +890,12 @@ static void put_allocation(struct description *d)
 		{"OMPI_COMM_WORLD_LOCAL_SIZE", "ompi_comm_world_local_size", false},
 		{"MPI_LOCALNRANKS", "mpi_localnranks", false},
 	};
+	static const char numbers[] = "0123456789,()x-"; // also lists of them: "2(x3),1"
 	bool on_node = getenv("SLURMD_NODENAME") != NULL;
 	for (size_t i = 0; i < ARRAY_LENGTH(facts); i++) {
 		const char *value = getenv(facts[i].variable);
-		if (value && *value && strlen(value) < 1024 && (on_node || !facts[i].slurm)) {
+		bool is = value && *value && strlen(value) < 1024 && !value[strspn(value, numbers)];
+		if (is && (on_node || !facts[i].slurm)) {
 			put(d, facts[i].key, value);
 		}
 	}

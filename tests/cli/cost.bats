@@ -95,6 +95,8 @@ print(eval(sys.argv[1]))' "$expression"
 	done
 	SLURM_CPUS_ON_NODE=lots SLURM_MEM_PER_NODE=-4 "$STRAIN" run --force -o odd.strain -- true 2>/dev/null
 	[ "$(value 'd["allocation"]["cpus"]["allocated"]' "$STRAIN" show --json odd.strain)" = "$(cpus)" ]
+	# Whatever is no number is not recorded: it could be a secret.
+	[ -z "$("$STRAIN" sql odd.strain "SELECT value FROM run WHERE value LIKE '%lots%'" --csv | tail -n +2)" ]
 }
 
 @test "ranks of torchrun or mpirun share the machine" {
@@ -104,6 +106,7 @@ print(eval(sys.argv[1]))' "$expression"
 }
 
 @test "GPUs are allocated that the job may see, and a machine is known by its GPU" {
+	[ -d "$BUILD_ROOT/tests/fake/full" ] || skip "without the fake NVML"
 	cp "$SOURCE_ROOT/tests/fake/training.script" script
 	cat >gpus.yaml <<-'EOF'
 		currency: USD
