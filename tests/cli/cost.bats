@@ -190,6 +190,18 @@ print(eval(sys.argv[1]))' "$expression"
 	fails_with 1 STRAIN_PRICES none.yaml -- env STRAIN_PRICES=none.yaml "$STRAIN" show runs/idle.strain
 }
 
+@test "pages have costs" {
+	"$STRAIN" report -o one.html --prices prices.yaml runs/idle.strain 2>err || { grep -q pages err && skip "built without pages"; }
+	grep -q '"what":"cost","value":"[0-9.]* EUR, of which' one.html
+	grep -q '"what":"allocated"' one.html
+	"$STRAIN" report -o plain.html runs/idle.strain 2>/dev/null
+	! grep -q '"what":"cost"' plain.html || return 1
+	"$STRAIN" report -o all.html --prices prices.yaml runs 2>/dev/null
+	grep -q '"name":"idle_cost","unit":"EUR"' all.html
+	"$STRAIN" report -o free.html runs 2>/dev/null
+	! grep -q '"name":"idle_cost"' free.html || return 1
+}
+
 @test "a machine without an entry has no cost, and a reason" {
 	printf 'currency: EUR\nmachines:\n  - {host: "no-such-host", hour: 1}\n' >elsewhere.yaml
 	value 'd["cost"]["missing"]["cost"]' "$STRAIN" show --json --prices elsewhere.yaml runs/idle.strain >why
