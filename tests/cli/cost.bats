@@ -179,6 +179,9 @@ print(eval(sys.argv[1]))' "$expression"
 		--prices prices.yaml --json)" = "['EUR', '{sample}/{money}']" ]
 	"$STRAIN" compare runs --rows machine --value cost --prices prices.yaml --figure bars -o cost.svg
 	grep -q EUR cost.svg
+	# With a list, a cost is shown unless other values are asked for.
+	[ "$(value '[m["name"] for m in d["measures"]][:2]' "$STRAIN" compare runs --rows machine --json --prices prices.yaml)" = \
+		"['duration_seconds', 'cost']" ]
 	# Without a list, the reason is in the table.
 	run -0 --separate-stderr "$STRAIN" compare runs --rows machine --value cost
 	prints --prices
