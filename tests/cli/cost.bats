@@ -77,6 +77,13 @@ print(eval(sys.argv[1]))' "$expression"
 		[ "$(value 'd["allocation"]["cpus"]["by"]' "$STRAIN" show --json one.strain)" = "its CPU affinity" ]
 }
 
+@test "an attached process is bounded by its own affinity" {
+	taskset -c "$(taskset -pc $$ | sed 's/.*: //; s/[-,].*//')" sleep 2 3>&- &
+	sleep 0.2
+	"$STRAIN" run --force -o attached.strain --pid $! 2>/dev/null
+	[ "$(value 'd["allocation"]["cpus"]["allocated"]' "$STRAIN" show --json attached.strain)" = 1 ]
+}
+
 @test "Slurm's allocation counts in a task on its node, and is shared by the tasks of a step" {
 	export SLURM_CPUS_ON_NODE=1 SLURM_MEM_PER_NODE=512
 	"$STRAIN" run --force -o login.strain -- true 2>/dev/null
