@@ -18,9 +18,9 @@
 //     job's marks, output/ finds epochs in the job's output, scribe.c writes the file
 //   - job/: limits of the job, the hooks injected into it, the name of its run
 // - run/: one run: analysis.c loads it in stages (tables, processes, overview, phases); summary,
-//   measures, outcome
+//   allocation, energy, measures, outcome
 // - verdict/: facts.c gathers numbers, causes.c has the table of causes, verdict.c the sentences
-// - study/: many runs: catalogue.c, digest.c, selection.c, run_table.c (SQL), pivot.c,
+// - study/: many runs: catalogue.c, digest.c, selection.c, run_table.c (SQL), prices.c, pivot.c,
 //   comparison.c, layout.c
 // - sweep/: plan (YAML), trials (the matrix), sweep (the directory), executors, results
 // - probe/: short runs of a job that measure its largest batch, stalls and the gain of advice,

@@ -26,6 +26,7 @@
 #include "show/figure.h"
 #include "show/figure_run.h"
 #include "show/page.h"
+#include "show/page_run.h"
 #include "show/page_sweep.h"
 #include "study/catalogue.h"
 #include "study/prices.h"
@@ -355,6 +356,20 @@ static int check_replaced(const struct report_options *options, struct error *e)
 }
 
 // The page begins with the first run that can be read.
+static int add_analysed(FILE *out, const struct analysis *a, const struct report_options *options,
+	size_t index, struct error *e)
+{
+	struct digest run = {0};
+	const struct page_priced priced = {options->prices, &run};
+	int r = options->prices ? digest_make(a, &run) : 0;
+	r = r < 0 || !options->prices ? r : prices_tell(options->prices, &run);
+	r = r < 0 ? error_errno(e, -r, "cannot compute costs")
+	          : page_add_run(
+			    out, a, options->prices ? &priced : NULL, index, options->n_runs, e);
+	digest_done(&run);
+	return r;
+}
+
 static int add_run(FILE *out, struct reader *reader, const struct report_options *options,
 	size_t index, struct error *e)
 {
@@ -366,7 +381,7 @@ static int add_run(FILE *out, struct reader *reader, const struct report_options
 	r = r < 0 ? r : verdict_judge(&analysis, &verdict, e);
 	if (r == 0) {
 		r = index == 0 ? page_begin(out) : 0;
-		r = r < 0 ? r : page_add_run(out, &analysis, index, options->n_runs, e);
+		r = r < 0 ? r : add_analysed(out, &analysis, options, index, e);
 		verdict_done(&verdict);
 		analysis_done(&analysis);
 	}

@@ -202,6 +202,11 @@ int command_show(int argc, char **argv)
 	reading_options(&argp, argc, argv, &show);
 	_cleanup_free_ char *advice = find_advice(show.run);
 	if (advice) {
+		if (show.prices) {
+			command_note(
+				"--prices is not used for an answer of strain advise: strain "
+				"compare --all --value cost --prices shows what its runs cost");
+		}
 		return show_advice(advice, show.json);
 	}
 	_cleanup_(prices_done) struct prices room;

@@ -89,14 +89,19 @@ void cpus_append(struct text *t, const struct cpus *cpus)
 	}
 }
 
-int cpus_of_self(struct cpus *ret)
+int cpus_of(pid_t pid, struct cpus *ret)
 {
 	struct cpus cpus = {0};
-	if (sched_getaffinity(0, sizeof(cpus.words), cpus.words) < 0) {
+	if (sched_getaffinity(pid, sizeof(cpus.words), cpus.words) < 0) {
 		return -errno;
 	}
 	*ret = cpus;
 	return 0;
+}
+
+int cpus_of_self(struct cpus *ret)
+{
+	return cpus_of(0, ret);
 }
 
 // ---- choosing

@@ -8,6 +8,7 @@
 
 #include <sched.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "base/parse.h"
 #include "base/text.h"
@@ -28,6 +29,8 @@ bool cpus_parse(struct cursor list, struct cpus *ret);
 void cpus_append(struct text *t, const struct cpus *cpus);
 // The CPUs that this process may use. Returns 0 or -errno.
 int cpus_of_self(struct cpus *ret);
+// The same of another process; -ESRCH: it is gone.
+int cpus_of(pid_t pid, struct cpus *ret);
 // Chooses n CPUs of `from`, which must have at least n: on separate cores and in one NUMA node as
 // far as possible, by the topology under root_fd.
 void cpus_choose(int root_fd, const struct cpus *from, unsigned n, struct cpus *ret);

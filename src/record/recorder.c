@@ -795,25 +795,22 @@ static const struct resource_name resources[] = {
 };
 
 // "0-3,8": the CPUs that the job may use.
-static void append_cpus(struct text *json, const struct limits *limits)
+static void append_cpus(struct text *json, const struct cpus *cpus)
 {
-	struct cpus cpus = limits->cpus;
-	if (!limits->set[LIMIT_CPUS] && cpus_of_self(&cpus) < 0) {
-		return;
-	}
 	text_append_string(json, "\"cpus\":\"");
-	cpus_append(json, &cpus);
-	text_format(json, "\",\"cpu_count\":%u,", cpus_count(&cpus));
+	cpus_append(json, cpus);
+	text_format(json, "\",\"cpu_count\":%u,", cpus_count(cpus));
 }
 
-static void append_cgroup(struct text *json, int root, const struct limits *limits)
+// pid: "self" or digits. memory_bytes: that strain set; 0: none.
+static void append_cgroup(struct text *json, int root, const char *pid, uint64_t memory_bytes)
 {
 	struct cgroup_places places = {0};
 	uint64_t bytes;
 	double cpus;
-	(void)cgroup_places_find(root, "self", &places, NULL);
-	if (limits->memory_bytes > 0) {
-		text_format(json, "\"cgroup_memory_bytes\":%" PRIu64 ",", limits->memory_bytes);
+	(void)cgroup_places_find(root, pid, &places, NULL);
+	if (memory_bytes > 0) {
+		text_format(json, "\"cgroup_memory_bytes\":%" PRIu64 ",", memory_bytes);
 	} else if (cgroupfs_memory_limit(root, &places, &bytes, NULL) == 0) {
 		text_format(json, "\"cgroup_memory_bytes\":%" PRIu64 ",", bytes);
 	}
@@ -854,8 +851,11 @@ static void put_limits(struct description *d, const struct limits *limits)
 {
 	_cleanup_text_ struct text json = {0};
 	text_append_string(&json, "{");
-	append_cpus(&json, limits);
-	append_cgroup(&json, d->root, limits);
+	struct cpus cpus = limits->cpus;
+	if (limits->set[LIMIT_CPUS] || cpus_of_self(&cpus) == 0) {
+		append_cpus(&json, &cpus);
+	}
+	append_cgroup(&json, d->root, "self", limits->memory_bytes);
 	append_shared_memory(&json);
 	append_resources(&json);
 	text_append_string(&json, "}");
@@ -865,6 +865,22 @@ static void put_limits(struct description *d, const struct limits *limits)
 			put(d, limit_key((enum limit)i), limits->set[i]);
 		}
 	}
+}
+
+// Those of a process that we did not start, as they are now.
+static void put_attached_limits(struct description *d, pid_t pid)
+{
+	_cleanup_text_ struct text json = {0};
+	struct cpus cpus;
+	char digits[16];
+	snprintf(digits, sizeof(digits), "%d", (int)pid);
+	text_append_string(&json, "{");
+	if (cpus_of(pid, &cpus) == 0) {
+		append_cpus(&json, &cpus);
+	}
+	append_cgroup(&json, d->root, digits, 0);
+	text_append_string(&json, "\"attached\":true}");
+	put(d, "limits", json.failed ? NULL : json.data);
 }
 
 // ---- what a batch system allocated
@@ -890,10 +906,12 @@ static void put_allocation(struct description *d)
 		{"OMPI_COMM_WORLD_LOCAL_SIZE", "ompi_comm_world_local_size", false},
 		{"MPI_LOCALNRANKS", "mpi_localnranks", false},
 	};
+	static const char numbers[] = "0123456789,()x-"; // also lists of them: "2(x3),1"
 	bool on_node = getenv("SLURMD_NODENAME") != NULL;
 	for (size_t i = 0; i < ARRAY_LENGTH(facts); i++) {
 		const char *value = getenv(facts[i].variable);
-		if (value && *value && strlen(value) < 1024 && (on_node || !facts[i].slurm)) {
+		bool is = value && *value && strlen(value) < 1024 && !value[strspn(value, numbers)];
+		if (is && (on_node || !facts[i].slurm)) {
 			put(d, facts[i].key, value);
 		}
 	}
@@ -979,6 +997,7 @@ static int describe_run(struct writer *w, const struct recorder_config *config)
 	put_missing(&d, config);
 	if (config->options->pid > 0) {
 		put_attached(&d, config->options->pid);
+		put_attached_limits(&d, config->options->pid);
 	} else {
 		put_command(&d, config->options->command);
 		put_limits(&d, config->limits);

@@ -182,6 +182,7 @@ static void find_gpus(const struct analysis *a, struct allocation *ret)
 		}
 		return;
 	}
+	ret->gpu = ret->gpu ? ret->gpu : o->gpus[0].name;
 	gpus->used = used;
 	bound_by_machine(gpus, ret, (double)o->n_gpus);
 	bound(gpus, visible, "the GPUs that it may use");

@@ -33,7 +33,9 @@ struct allocation {
 	double recorded_s; // the part of it to which `used` refers
 	double ranks; // processes of one job that share this node, each with its own run; at least
 	              // 1
-	const char *gpu; // name of the first GPU that the job may use; NULL: none known. Escape it
+	// Name of the first GPU that the job may use, else of the machine's first; NULL: none
+	// known. Escape it
+	const char *gpu;
 };
 
 // Needs tables, overview and (for GPUs) everything that analysis_load_brief loads. With

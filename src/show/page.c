@@ -68,7 +68,8 @@ static size_t share_of(size_t bytes, size_t n_runs, size_t least)
 	return bytes / n_runs > least ? bytes / n_runs : least;
 }
 
-int page_add_run(FILE *out, const struct analysis *a, size_t index, size_t n_runs, struct error *e)
+int page_add_run(FILE *out, const struct analysis *a, const struct page_priced *priced,
+	size_t index, size_t n_runs, struct error *e)
 {
 	struct panel_list panels;
 	struct lane_list lanes;
@@ -84,7 +85,7 @@ int page_add_run(FILE *out, const struct analysis *a, size_t index, size_t n_run
 	if (r == 0) {
 		r = lanes_pack(&lanes, share_of(LANE_BYTES, n_runs, LEAST_LANE_BYTES));
 	}
-	json_t *run = r == 0 ? page_run(a, &panels, &lanes) : NULL;
+	json_t *run = r == 0 ? page_run(a, priced, &panels, &lanes) : NULL;
 	panels_done(&panels);
 	lanes_done(&lanes);
 	if (!run) {

@@ -13,6 +13,7 @@
 
 struct analysis;
 struct json_t;
+struct page_priced;
 
 // NULL, or why this build of strain cannot write pages: "npm was not there at build time".
 const char *page_missing(void);
@@ -21,7 +22,9 @@ const char *page_missing(void);
 // errors of the stream. All text from runs is escaped.
 int page_begin(FILE *out);
 // index counts from 0. n_runs is the number of runs that share the size limit of the page.
-int page_add_run(FILE *out, const struct analysis *a, size_t index, size_t n_runs, struct error *e);
+// priced: the run with the measures of a price list (study/prices.h); NULL: without.
+int page_add_run(FILE *out, const struct analysis *a, const struct page_priced *priced,
+	size_t index, size_t n_runs, struct error *e);
 int page_end(FILE *out, struct error *e);
 
 // Writes JSON as text that ends neither an element nor a line of a script. Also for other pages.

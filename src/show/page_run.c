@@ -16,13 +16,16 @@
 #include "base/cleanup.h"
 #include "base/parse.h"
 #include "base/text.h"
+#include "run/allocation.h"
 #include "run/analysis.h"
 #include "run/code_time.h"
+#include "run/energy.h"
 #include "run/gpu_facts.h"
 #include "run/names.h"
 #include "run/unit.h"
 #include "show/lanes.h"
 #include "show/panels.h"
+#include "study/prices.h"
 #include "verdict/evidence.h"
 #include "verdict/sentence.h"
 #include "verdict/tried.h"
@@ -782,6 +785,35 @@ static void verdict_text(const struct verdict *v, json_t *lines)
 	}
 }
 
+static void add_fact(json_t *evidence, const char *what, struct text *value)
+{
+	if (value->length > 0 && value->data) {
+		json_t *fact = json_object();
+		json_object_set_new(fact, "what", page_run_string(what));
+		json_object_set_new(fact, "value", page_run_string(value->data));
+		json_array_append_new(evidence, fact);
+	}
+	text_done(value);
+}
+
+// Allocated against used, energy, and the cost.
+static void cost_facts(const struct analysis *a, const struct page_priced *priced, json_t *evidence)
+{
+	struct allocation allocation;
+	struct energy energy;
+	struct text held = {0}, used = {0}, cost = {0};
+	allocation_find(a, &allocation);
+	energy_find(a, &energy);
+	allocation_append(&held, &allocation);
+	energy_append(&used, &energy);
+	if (priced) {
+		prices_append(&cost, priced->prices, priced->run);
+	}
+	add_fact(evidence, "allocated", &held);
+	add_fact(evidence, "energy", &used);
+	add_fact(evidence, "cost", &cost);
+}
+
 // The contents of memory, as evidence.
 static void held_facts(const struct verdict *v, json_t *evidence)
 {
@@ -789,13 +821,7 @@ static void held_facts(const struct verdict *v, json_t *evidence)
 	for (unsigned i = 0; i < 2; i++) {
 		struct text value = {0};
 		memory_breakdown_append(&value, &v->memory, i == 1);
-		if (value.length > 0 && value.data) {
-			json_t *fact = json_object();
-			json_object_set_new(fact, "what", page_run_string(titles[i]));
-			json_object_set_new(fact, "value", page_run_string(value.data));
-			json_array_append_new(evidence, fact);
-		}
-		text_done(&value);
+		add_fact(evidence, titles[i], &value);
 	}
 }
 
@@ -827,7 +853,7 @@ static void tried_text(const struct verdict *v, json_t *lines)
 	}
 }
 
-static json_t *verdict_json(const struct analysis *a)
+static json_t *verdict_json(const struct analysis *a, const struct page_priced *priced)
 {
 	const struct verdict *v = a->verdict;
 	if (!v->headline || !*v->headline) {
@@ -846,6 +872,7 @@ static json_t *verdict_json(const struct analysis *a)
 		json_array_append_new(evidence, fact);
 	}
 	held_facts(v, evidence);
+	cost_facts(a, priced, evidence);
 	for (size_t i = 0; i < v->n_suggestions; i++) {
 		json_array_append_new(advice, suggestion_json(&v->suggestions[i]));
 	}
@@ -1037,8 +1064,8 @@ static json_t *missing_json(const struct analysis *a)
 	return json;
 }
 
-json_t *page_run(
-	const struct analysis *a, const struct panel_list *panels, const struct lane_list *lanes)
+json_t *page_run(const struct analysis *a, const struct page_priced *priced,
+	const struct panel_list *panels, const struct lane_list *lanes)
 {
 	const struct overview *o = &a->overview;
 	size_t n = a->processes.n;
@@ -1053,7 +1080,7 @@ json_t *page_run(
 	json_object_set_new(json, "duration", page_run_number(o->end_s));
 	json_object_set_new(json, "notice", page_notice(a));
 	json_object_set_new(json, "chips", page_chips(a));
-	json_object_set_new(json, "verdict", verdict_json(a));
+	json_object_set_new(json, "verdict", verdict_json(a, priced));
 	json_object_set_new(json, "tiles", page_tiles(a));
 	json_object_set_new(json, "epochs", epochs_json(&a->tables.epochs));
 	page_epoch_table(json, a);

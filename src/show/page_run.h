@@ -15,15 +15,25 @@ struct detail_series;
 
 struct detail_window;
 
+struct digest;
+
 struct lane_list;
 
 struct packed;
 
 struct panel_list;
 
-// NULL: out of memory.
-json_t *page_run(
-	const struct analysis *a, const struct panel_list *panels, const struct lane_list *lanes);
+struct prices;
+
+// A price list, and the run with its measures.
+struct page_priced {
+	const struct prices *prices;
+	const struct digest *run;
+};
+
+// priced NULL: without costs. NULL: out of memory.
+json_t *page_run(const struct analysis *a, const struct page_priced *priced,
+	const struct panel_list *panels, const struct lane_list *lanes);
 
 // Page facts --------------------------------------------------------------------------------------
 //

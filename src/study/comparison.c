@@ -170,6 +170,19 @@ static bool are_probes(const struct pivot_request *request)
 	return request->n_runs > 0;
 }
 
+// With a price list, the first known cost is a value, too.
+static void choose_cost(struct comparison_fields *c, const struct pivot_request *request)
+{
+	static const enum measure_id costs[] = {
+		MEASURE_COST_PER_EPOCH, MEASURE_COST_PER_MILLION_SAMPLES, MEASURE_COST};
+	for (size_t i = 0; i < ARRAY_LENGTH(costs); i++) {
+		if (is_known(request, costs[i])) {
+			add_value(c, costs[i]);
+			return;
+		}
+	}
+}
+
 static void choose_values(struct comparison_fields *c, const struct pivot_request *request)
 {
 	static const enum measure_id others[] = {MEASURE_SAMPLES_PER_SECOND,
@@ -181,6 +194,7 @@ static void choose_values(struct comparison_fields *c, const struct pivot_reques
 		return;
 	}
 	add_value(c, first_time(request));
+	choose_cost(c, request);
 	for (size_t i = 0; c->n_columns == 0 && i < ARRAY_LENGTH(others); i++) {
 		if (is_known(request, others[i])) {
 			add_value(c, others[i]);

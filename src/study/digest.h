@@ -55,7 +55,7 @@ struct digest {
 	// For prices; not known where job_only.
 	double machine[N_ALLOCATED]; // CPUs, bytes of memory, GPUs of the machine; NAN: not known
 	double ranks; // of one job, that share the node, each with its own run; at least 1
-	const char *gpu; // name of the first GPU that the job may use; "": none known
+	const char *gpu; // of struct allocation; "": none known
 	const char *currency; // of the measures with prices; NULL: no price list. Borrowed from it
 	double measures[N_MEASURES]; // NAN: missing
 	const char *reasons[N_MEASURES]; // why one is missing; NULL where it is not

@@ -512,7 +512,7 @@ static const char *own_no_entry(const struct prices *p, struct digest *d)
 {
 	_cleanup_text_ struct text why = {0};
 	text_format(&why, "%s has no entry for host '%.100s'%s%.100s%s", p->path, d->host,
-		*d->gpu ? " with GPU '" : "", d->gpu, *d->gpu ? "'" : " without a known GPU");
+		*d->gpu ? " with GPU '" : "", d->gpu, *d->gpu ? "'" : " and no known GPU");
 	return why.failed ? NULL : digest_own(d, why.data);
 }
 

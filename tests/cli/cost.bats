@@ -77,6 +77,13 @@ print(eval(sys.argv[1]))' "$expression"
 		[ "$(value 'd["allocation"]["cpus"]["by"]' "$STRAIN" show --json one.strain)" = "its CPU affinity" ]
 }
 
+@test "an attached process is bounded by its own affinity" {
+	taskset -c "$(taskset -pc $$ | sed 's/.*: //; s/[-,].*//')" sleep 2 3>&- &
+	sleep 0.2
+	"$STRAIN" run --force -o attached.strain --pid $! 2>/dev/null
+	[ "$(value 'd["allocation"]["cpus"]["allocated"]' "$STRAIN" show --json attached.strain)" = 1 ]
+}
+
 @test "Slurm's allocation counts in a task on its node, and is shared by the tasks of a step" {
 	export SLURM_CPUS_ON_NODE=1 SLURM_MEM_PER_NODE=512
 	"$STRAIN" run --force -o login.strain -- true 2>/dev/null
@@ -95,12 +102,48 @@ print(eval(sys.argv[1]))' "$expression"
 	done
 	SLURM_CPUS_ON_NODE=lots SLURM_MEM_PER_NODE=-4 "$STRAIN" run --force -o odd.strain -- true 2>/dev/null
 	[ "$(value 'd["allocation"]["cpus"]["allocated"]' "$STRAIN" show --json odd.strain)" = "$(cpus)" ]
+	# Whatever is no number is not recorded: it could be a secret.
+	[ -z "$("$STRAIN" sql odd.strain "SELECT value FROM run WHERE value LIKE '%lots%'" --csv | tail -n +2)" ]
 }
 
 @test "ranks of torchrun or mpirun share the machine" {
 	LOCAL_WORLD_SIZE=4 "$STRAIN" run --force -o torch.strain -- true 2>/dev/null
 	[ "$(value 'd["allocation"]["ranks"]' "$STRAIN" show --json torch.strain)" = 4 ]
 	[ "$(value 'd["allocation"]["cpus"]["allocated"] * 4' "$STRAIN" show --json torch.strain)" = "$(cpus).0" ]
+}
+
+@test "GPUs are allocated that the job may see, and a machine is known by its GPU" {
+	[ -d "$BUILD_ROOT/tests/fake/full" ] || skip "without the fake NVML"
+	cp "$SOURCE_ROOT/tests/fake/training.script" script
+	cat >gpus.yaml <<-'EOF'
+		currency: USD
+		machines:
+		  - gpu: "*h200*"
+		    hour: 1
+		  - gpu: "*h100*"
+		    gpu_hour: 3600
+	EOF
+	gpus() { # NAME ; what follows is for the job's environment
+		env "${@:2}" LD_LIBRARY_PATH="$BUILD_ROOT/tests/fake/full" STRAIN_FAKE_NVML="$PWD/script" \
+			"$STRAIN" run --force -o "$1.strain" -- sleep 2 2>/dev/null
+	}
+	gpus two -u CUDA_VISIBLE_DEVICES
+	gpus one CUDA_VISIBLE_DEVICES=1
+	gpus none CUDA_VISIBLE_DEVICES=
+	gpus rank -u CUDA_VISIBLE_DEVICES LOCAL_WORLD_SIZE=2
+	for name in two one none rank; do
+		"$STRAIN" show --json --prices gpus.yaml $name.strain >$name.json 2>/dev/null
+	done
+	python3 - <<-'EOF'
+		import json
+		for name, n in ("two", 2), ("one", 1), ("none", 0), ("rank", 1):
+		    run = json.load(open(name + ".json"))
+		    gpus, cost = run["allocation"]["gpus"], run["cost"]["cost"]
+		    assert gpus["allocated"] == n and gpus["machine"] == 2, (name, gpus)
+		    # The job slept for 2 s: a GPU second costs 1, and it used no GPU.
+		    assert 2 * n <= cost <= n * run["run"]["duration_s"] + 1e-6, (name, cost)
+		    assert abs(run["cost"]["idle_cost"] - cost) < 1e-6, (name, run["cost"])
+	EOF
 }
 
 @test "ls finds the job that held most without using it, with and without prices" {
@@ -143,6 +186,9 @@ print(eval(sys.argv[1]))' "$expression"
 		--prices prices.yaml --json)" = "['EUR', '{sample}/{money}']" ]
 	"$STRAIN" compare runs --rows machine --value cost --prices prices.yaml --figure bars -o cost.svg
 	grep -q EUR cost.svg
+	# With a list, a cost is shown unless other values are asked for.
+	[ "$(value '[m["name"] for m in d["measures"]][:2]' "$STRAIN" compare runs --rows machine --json --prices prices.yaml)" = \
+		"['duration_seconds', 'cost']" ]
 	# Without a list, the reason is in the table.
 	run -0 --separate-stderr "$STRAIN" compare runs --rows machine --value cost
 	prints --prices
@@ -152,6 +198,18 @@ print(eval(sys.argv[1]))' "$expression"
 	[ "$(STRAIN_PRICES=prices.yaml value 'd["cost"]["currency"]' "$STRAIN" show --json --prices other.yaml runs/idle.strain)" = USD ]
 	[ "$(STRAIN_PRICES='' value 'd["cost"]' "$STRAIN" show --json runs/idle.strain)" = None ]
 	fails_with 1 STRAIN_PRICES none.yaml -- env STRAIN_PRICES=none.yaml "$STRAIN" show runs/idle.strain
+}
+
+@test "pages have costs" {
+	"$STRAIN" report -o one.html --prices prices.yaml runs/idle.strain 2>err || { grep -q pages err && skip "built without pages"; }
+	grep -q '"what":"cost","value":"[0-9.]* EUR, of which' one.html
+	grep -q '"what":"allocated"' one.html
+	"$STRAIN" report -o plain.html runs/idle.strain 2>/dev/null
+	! grep -q '"what":"cost"' plain.html || return 1
+	"$STRAIN" report -o all.html --prices prices.yaml runs 2>/dev/null
+	grep -q '"name":"idle_cost","unit":"EUR"' all.html
+	"$STRAIN" report -o free.html runs 2>/dev/null
+	! grep -q '"name":"idle_cost"' free.html || return 1
 }
 
 @test "a machine without an entry has no cost, and a reason" {
@@ -187,6 +245,7 @@ print(eval(sys.argv[1]))' "$expression"
 }
 
 @test "a sweep prints the cost of its configurations" {
+	# shellcheck disable=SC2016 # strain replaces it
 	printf 'command: [sh, -c, "sleep ${seconds}"]\nparameters:\n  seconds: {values: [0.1, 0.3]}\n' >cost.yaml
 	"$STRAIN" sweep cost.yaml --json --prices prices.yaml >sweep.json 2>sweep.err
 	[ "$(value '[d["currency"], [c["cost"] > 0 for c in d["configurations"]]]' cat sweep.json)" = "['EUR', [True, True]]" ]
@@ -194,7 +253,7 @@ print(eval(sys.argv[1]))' "$expression"
 	prints COST
 	prints cost: EUR
 	run -0 --separate-stderr "$STRAIN" sweep cost.yaml
-	[ -z "$(printf '%s\n' "$output" | grep COST)" ]
+	! grep -q COST <<<"$output" || return 1
 }
 
 @test "the figure of throughput per cost is drawn from runs" {

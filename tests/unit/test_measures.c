@@ -95,6 +95,17 @@ static void test_a_stored_run_is_worth_what_its_file_says(void **state)
 	near(m.values[MEASURE_CPU_UTILIZATION], 100 * m.values[MEASURE_CPUS_USED], 1e-12);
 	near(m.values[MEASURE_CPUS_USED],
 		m.values[MEASURE_CPU_SECONDS] / m.values[MEASURE_DURATION], 1e-12);
+	// Nothing bounded that job: it was allocated the machine, and what it did not use was idle.
+	double hours = m.values[MEASURE_DURATION] / 3600;
+	near(m.values[MEASURE_CPU_HOURS_ALLOCATED], m.values[MEASURE_CPUS_ALLOCATED] * hours, 1e-9);
+	near(m.values[MEASURE_IDLE_CPU_HOURS],
+		m.values[MEASURE_CPU_HOURS_ALLOCATED] - m.values[MEASURE_CPU_SECONDS] / 3600, 1e-9);
+	near(m.values[MEASURE_GB_HOURS_ALLOCATED], m.values[MEASURE_MEMORY_ALLOCATED] / 1e9 * hours,
+		1e-9);
+	near(m.values[MEASURE_IDLE_GB_HOURS],
+		m.values[MEASURE_GB_HOURS_ALLOCATED] -
+			m.values[MEASURE_HOST_MEMORY_MEAN] / 1e9 * hours,
+		1e-9);
 	double share = 0;
 	for (size_t k = MEASURE_DATA_SHARE; k <= MEASURE_OTHER_SHARE; k++) {
 		share += m.values[k];
