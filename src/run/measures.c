@@ -187,8 +187,7 @@ static double tokens_per_second(const struct analysis *a, const char **ret_why)
 {
 	double tokens = unit_tokens_per_sample(a->tables.reader);
 	if (!isfinite(tokens)) {
-		return known(NAN, "the batches of the job do not say how many tokens they have",
-			ret_why);
+		return known(NAN, unit_no_tokens, ret_why);
 	}
 	return tokens * samples_per_second(a, ret_why);
 }

@@ -27,10 +27,16 @@ const char *unit_of_samples(struct reader *r)
 	return *unit ? unit : "samples";
 }
 
-double unit_tokens_per_sample(struct reader *r)
+const char unit_no_tokens[] = "the batches of the job do not say how many tokens they have";
+
+double unit_tokens(const char *text)
 {
-	const char *text = r ? reader_run(r, "tokens_per_sample") : NULL;
 	char *end = NULL;
 	double tokens = text ? strtod(text, &end) : NAN;
 	return text && *end == '\0' && tokens > 0 && tokens <= TOKENS_MOST ? tokens : NAN;
+}
+
+double unit_tokens_per_sample(struct reader *r)
+{
+	return unit_tokens(r ? reader_run(r, "tokens_per_sample") : NULL);
 }

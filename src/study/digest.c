@@ -86,7 +86,9 @@ static void add_measures(struct rows *r, const struct analysis *a, bool job_only
 		if (reason && reason == a->phases.missing && no_iterations.data) {
 			reason = no_iterations.data;
 		}
-		if (measures[i].kind != MEASURE_KIND_WORDS && (isfinite(values[i]) || reason)) {
+		bool stored = measures[i].kind != MEASURE_KIND_WORDS &&
+		              i != MEASURE_TOKENS_PER_SECOND;
+		if (stored && (isfinite(values[i]) || reason)) {
 			r->failed = r->failed ||
 			            findings_add(r->findings, FINDINGS_FINDING, measures[i].name,
 					    isfinite(values[i]) ? NULL : reason, values[i]) < 0;
@@ -133,8 +135,8 @@ static void add_findings(struct rows *r, const struct analysis *a, bool job_only
 // What findings_read takes from the tables `run` and `label`.
 static void add_keys(struct rows *r, const struct analysis *a)
 {
-	static const char *const keys[] = {
-		"hostname", "command", "start_utc_ns", "status", "samples_unit"};
+	static const char *const keys[] = {"hostname", "command", "start_utc_ns", "status",
+		"samples_unit", "tokens_per_sample"};
 	const struct overview *o = &a->overview;
 	for (size_t i = 0; i < ARRAY_LENGTH(keys); i++) {
 		add_text(r, FINDINGS_KEY, keys[i], reader_run(a->tables.reader, keys[i]));
@@ -223,6 +225,16 @@ static void fill_measures(struct digest *d)
 	}
 }
 
+// The rate in tokens is that of samples times a key of the run; it is not stored.
+static void fill_tokens(struct digest *d)
+{
+	double tokens = unit_tokens(findings_text(&d->findings, FINDINGS_KEY, "tokens_per_sample"));
+	d->measures[MEASURE_TOKENS_PER_SECOND] = tokens * d->measures[MEASURE_SAMPLES_PER_SECOND];
+	d->reasons[MEASURE_TOKENS_PER_SECOND] = isfinite(tokens)
+	                                                ? d->reasons[MEASURE_SAMPLES_PER_SECOND]
+	                                                : unit_no_tokens;
+}
+
 // The key that a sweep sets decides, as in outcome_judge; it may be set after the digest was
 // stored.
 static bool fill_outcome(struct digest *d)
@@ -290,6 +302,7 @@ static int fill(struct digest *d)
 	d->headline = word_or_empty(f, HEADLINE);
 	fill_exit(d);
 	fill_measures(d);
+	fill_tokens(d);
 	return fill_labels(d) < 0 || fill_command(d) < 0 ? -ENOMEM : 0;
 }
 

@@ -14,8 +14,8 @@ place=$(mktemp -d "${TMPDIR:-/tmp}/strain-digests.XXXXXX")
 trap 'rm -rf "$place"' EXIT
 mkdir "$place/runs"
 cp "$here"/*.strain "$here"/../truth/*.strain "$place/runs"
-# Measures of answers of `strain advise` and of price lists are not stored in runs.
-measures=$("$1" compare --value help | awk '$1 ~ /^[a-z_]+$/ && !/ (strain advise|--prices)[:, ]/ { printf "%s%s", n++ ? "," : "", $1 }')
+# Measures of answers of `strain advise` and of price lists, and the rate in tokens, are not stored in runs.
+measures=$("$1" compare --value help | awk '$1 ~ /^[a-z_]+$/ && !/ (strain advise|--prices)[:, ]/ && $1 != "tokens_per_second" { printf "%s%s", n++ ? "," : "", $1 }')
 {
 	echo "rules $rules"
 	python3 - "$place/runs" <<-'END'
