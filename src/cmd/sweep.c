@@ -24,6 +24,7 @@
 #include "cmd/reading.h"
 #include "show/sweep_tables.h"
 #include "sweep/attempt.h"
+#include "sweep/executor.h"
 #include "sweep/forecast.h"
 #include "sweep/results.h"
 #include "sweep/sweep.h"
@@ -387,32 +388,34 @@ static int say_interrupted(const struct sweep *sweep)
 	return 128 + interrupted_by;
 }
 
+static void begin_trial(void *context, size_t index)
+{
+	sweep_progress_trial(context, index);
+}
+
+static void take_result(void *context, size_t index, const struct attempt *attempt)
+{
+	struct sweep_progress *p = context;
+	p->index = index;
+	sweep_progress_result(p, attempt);
+}
+
 static int run_trials(struct sweep *sweep, struct sweep_progress *progress)
 {
-	const struct attempt_watch watch = {
-		&interrupts, sweep_progress_tick, sweep_progress_left, progress};
-	for (size_t i = 0; i < sweep->trials.n && interrupts == 0; i++) {
-		struct attempt attempt;
-		struct error e = {0};
-		if (sweep->done[i]) {
-			continue;
-		}
-		sweep_progress_trial(progress, i);
-		int result = attempt_run(sweep, i, &watch, &attempt, &e);
-		if (result == -EINTR) {
-			break;
-		}
-		if (result < 0) {
-			_cleanup_free_ char *name = sweep_trial_name(sweep->trials.order[i]);
-			sweep_progress_end(progress);
-			return command_fail("trial %s: %s", name ? name : "", e.text);
-		}
-		sweep->done[i] = true;
-		sweep->n_done++;
-		sweep_progress_result(progress, &attempt);
-		attempt_done(&attempt);
-	}
+	const struct executor_watch watch = {
+		.interrupts = &interrupts,
+		.begin = begin_trial,
+		.tick = sweep_progress_tick,
+		.left = sweep_progress_left,
+		.result = take_result,
+		.context = progress,
+	};
+	struct error e = {0};
+	int result = executor_run(sweep, &watch, &e);
 	sweep_progress_end(progress);
+	if (result < 0 && result != -EINTR) {
+		return command_fail("%s", e.text);
+	}
 	return interrupts > 0 && sweep->n_done < sweep->trials.n ? say_interrupted(sweep)
 	                                                         : STATUS_OK;
 }

@@ -30,7 +30,7 @@
 #include "runfile/amend.h"
 #include "runfile/reader.h"
 #include "study/digest.h"
-#include "sweep/executor.h"
+#include "sweep/execution.h"
 #include "sweep/plan.h"
 #include "sweep/template.h"
 #include "verdict/verdict.h"
@@ -195,7 +195,6 @@ struct running {
 	const struct sweep *sweep;
 	struct trial_place place;
 	const struct attempt_watch *watch;
-	const struct executor *executor;
 	struct execution *execution;
 	struct stop_watch stop;
 	char *run; // path until it is complete
@@ -336,7 +335,7 @@ static int start(struct running *r)
 			.output = output,
 			.grace_s = r->sweep->plan.grace_s,
 		};
-		result = r->executor->start(&request, &r->execution, r->e);
+		result = execution_start(&request, &r->execution, r->e);
 	} else {
 		error_errno(r->e, ENOMEM, "a trial");
 	}
@@ -356,10 +355,10 @@ static bool is_hurried(const struct running *r)
 static void end_job(struct running *r)
 {
 	r->interrupts_before = *r->watch->interrupts;
-	r->executor->end(r->execution, false);
-	while (!r->executor->wait(r->execution, LOOK_MS, &r->status)) {
+	execution_end(r->execution, false);
+	while (!execution_wait(r->execution, LOOK_MS, &r->status)) {
 		if (is_hurried(r)) {
-			r->executor->end(r->execution, true);
+			execution_end(r->execution, true);
 		}
 		r->interrupted = r->interrupted || *r->watch->interrupts > 0;
 	}
@@ -380,7 +379,7 @@ static void say_left(const struct running *r)
 {
 	_cleanup_text_ struct text processes = {0};
 	pid_t pids[4];
-	size_t n = r->executor->left(r->execution, pids, ARRAY_LENGTH(pids));
+	size_t n = execution_left(r->execution, pids, ARRAY_LENGTH(pids));
 	if (n == 0 || !r->watch->left) {
 		return;
 	}
@@ -395,16 +394,16 @@ static void say_left(const struct running *r)
 
 static void wait_left(struct running *r)
 {
-	while (!r->executor->wait_left(r->execution, LOOK_MS)) {
+	while (!execution_wait_left(r->execution, LOOK_MS)) {
 		if (is_hurried(r)) {
-			r->executor->end(r->execution, true);
+			execution_end(r->execution, true);
 		}
 	}
 }
 
 static void watch_job(struct running *r)
 {
-	while (!r->executor->wait(r->execution, stop_watch_due_ms(&r->stop), &r->status)) {
+	while (!execution_wait(r->execution, stop_watch_due_ms(&r->stop), &r->status)) {
 		r->interrupted = *r->watch->interrupts > 0;
 		r->reason = r->interrupted ? STOP_NOT : stop_watch_look(&r->stop);
 		if (r->interrupted || r->reason != STOP_NOT) {
@@ -683,7 +682,7 @@ static int run(struct running *r, struct attempt *ret)
 	wait_left(r);
 	say_left(r);
 	ret->seconds = (double)(clock_monotonic_ns() - r->stop.start_ns) / 1e9;
-	r->executor->close(r->execution);
+	execution_close(r->execution);
 	return r->interrupted ? error_set(r->e, EINTR, "interrupted") : complete(r, ret);
 }
 
@@ -696,7 +695,6 @@ int attempt_run(const struct sweep *sweep, size_t index, const struct attempt_wa
 		.sweep = sweep,
 		.place = place,
 		.watch = watch,
-		.executor = executor_find(sweep->plan.executor),
 		.run = sweep_path(sweep, place, SWEEP_RUNNING),
 		.final_run = sweep_path(sweep, place, SWEEP_RUN),
 		.log = sweep_file_name(place, SWEEP_LOG),
