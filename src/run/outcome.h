@@ -23,6 +23,9 @@ enum outcome {
 	OUTCOME_INTERRUPTED, // by SIGINT, SIGTERM or SIGHUP
 	OUTCOME_SKIPPED, // exit status 77: the machine lacks a requirement
 	OUTCOME_REFUSED, // a limit could not be set, so the job never ran
+	OUTCOME_CANCELLED, // by somebody who told the scheduler
+	OUTCOME_PREEMPTED, // the scheduler gave its place to another job
+	OUTCOME_NODE_FAILURE, // its machine failed
 	OUTCOME_CUT_OFF, // its end was not recorded
 	OUTCOME_LIVE, // still running
 	OUTCOME_UNKNOWN, // the job ended, but its status is not known: not a child of strain
