@@ -24,7 +24,11 @@ static int run_one(
 	struct sweep *sweep, size_t index, const struct executor_watch *watch, struct error *e)
 {
 	const struct attempt_watch one = {
-		watch->interrupts, watch->tick, watch->left, watch->context};
+		.interrupts = watch->interrupts,
+		.tick = watch->tick,
+		.left = watch->left,
+		.context = watch->context,
+	};
 	struct attempt attempt;
 	watch->begin(watch->context, index);
 	int result = attempt_run(sweep, index, &one, &attempt, e);
@@ -55,8 +59,14 @@ static int run_local(struct sweep *sweep, const struct executor_watch *watch, st
 
 // Executor ----------------------------------------------------------------------------------------
 
+static int run_slurm(struct sweep *sweep, const struct executor_watch *watch, struct error *e)
+{
+	return slurm_run(sweep, &watch->slurm, e);
+}
+
 static const struct executor executors[] = {
 	{"local", run_local},
+	{PLAN_SLURM, run_slurm},
 };
 
 int executor_run(struct sweep *sweep, const struct executor_watch *watch, struct error *e)

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "sweep/attempt.h"
+#include "sweep/slurm.h"
 #include "sweep/sweep.h"
 
 struct executor_watch {
@@ -19,6 +20,7 @@ struct executor_watch {
 	void (*tick)(void *context); // called from time to time
 	void (*left)(void *context, const char *processes); // as in struct attempt_watch
 	void (*result)(void *context, size_t index, const struct attempt *attempt); // it ended
+	struct slurm_watch slurm; // for the executor of that name
 	void *context;
 };
 
