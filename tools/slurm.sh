@@ -6,7 +6,7 @@
 #
 #   tools/slurm.sh start DIR [--nodes 3] [--cpus 4] [--memory 4096]    memory: MiB of a node
 #   tools/slurm.sh status DIR
-#   tools/slurm.sh kill DIR node2       a node dies, with all that runs on it; or: controller
+#   tools/slurm.sh kill DIR node2       a node dies, with all that runs on it; or the controller ends
 #   tools/slurm.sh revive DIR node2     it is started again
 #   tools/slurm.sh stop DIR             ends jobs, nodes, controller
 #
@@ -160,8 +160,14 @@ write_configuration() { # NODES CPUS MEMORY
 		printf 'NodeName=node%d NodeHostname=localhost NodeAddr=127.0.0.1 Port=%d CPUs=%d RealMemory=%d\n' \
 			"$i" "${ports[i]}" "$2" "$3"
 	done
-	echo "PartitionName=main Nodes=node[1-$1] Default=YES MaxTime=INFINITE State=UP"
-	echo "PartitionName=low Nodes=node[1-$1] MaxTime=INFINITE State=UP"
+	# A job of the first takes the place of jobs of the others.
+	cat <<-END
+		PreemptType=preempt/partition_prio
+		PreemptMode=REQUEUE
+		PartitionName=main Nodes=node[1-$1] Default=YES PriorityTier=9 PreemptMode=OFF
+		PartitionName=requeued Nodes=node[1-$1] PriorityTier=1 PreemptMode=REQUEUE
+		PartitionName=cancelled Nodes=node[1-$1] PriorityTier=1 PreemptMode=CANCEL
+	END
 }
 
 idle() { # N
@@ -251,10 +257,22 @@ status() {
 	squeue
 }
 
+is_gone() { # NAME
+	[ -z "$(marked "$1")" ]
+}
+
 kill_node() {
 	grep -q "^$1 " "$dir/pids" || fail "$dir: no node $1"
-	end_all KILL "$1"
+	if [ "$1" = controller ]; then
+		end_all TERM "$1" # killed, it forgets jobs of the last seconds
+		await 20 is_gone "$1" || end_all KILL "$1"
+	else
+		end_all KILL "$1"
+	fi
+	await 5 is_gone "$1" || fail "$dir: $1 does not end"
 	sed -i "/^$1 /d" "$dir/pids"
+	# Slurm itself notices after a minute or two.
+	[ "$1" = controller ] || scontrol update "NodeName=$1" State=DOWN Reason=killed
 }
 
 revive() {
@@ -263,6 +281,7 @@ revive() {
 		start_controller
 	elif [ -d "$dir/spool.$1" ]; then
 		start_node "$1"
+		scontrol update "NodeName=$1" State=RESUME
 	else
 		fail "$dir: no node $1"
 	fi
