@@ -4,7 +4,8 @@
 # A private Slurm of one machine, for tests and for trying: a controller and some nodes on the
 # loopback interface, with all their files in one folder. Any user may run it, for jobs of that user.
 #
-#   tools/slurm.sh start DIR [--nodes 3] [--cpus 4] [--memory 4096]    memory: MiB of a node
+#   tools/slurm.sh start DIR [--nodes 3] [--cpus 4] [--memory 4096] [--with FILE]
+#                                       memory: MiB of a node; FILE: further lines of slurm.conf
 #   tools/slurm.sh status DIR
 #   tools/slurm.sh kill DIR node2       a node dies, with all that runs on it; or the controller ends
 #   tools/slurm.sh revive DIR node2     it is started again
@@ -24,7 +25,7 @@ fail() {
 }
 
 usage() {
-	fail 'expected start|stop|status DIR [--nodes N] [--cpus N] [--memory MIB], or kill|revive DIR NODE'
+	fail 'expected start|stop|status DIR [--nodes N] [--cpus N] [--memory MIB] [--with FILE], or kill|revive DIR NODE'
 }
 
 # The 22nd field of stat; a name may have blanks and brackets. Empty: no such process, or a zombie.
@@ -59,6 +60,20 @@ marked() { # NAME...
 				echo "${environ%/environ}"
 			fi
 		done
+	done
+}
+
+# Pids of processes of jobs, which may outlive their step: proctrack/linuxproc follows parents only.
+# sbatch hands its SLURM_CONF to them.
+of_jobs() {
+	local environ
+	for environ in /proc/[0-9]*/environ; do
+		if { tr '\0' '\n' <"$environ"; } 2>/dev/null |
+			awk -v conf="SLURM_CONF=$dir/slurm.conf" '$0 == conf { c = 1 } /^SLURM_JOB_ID=/ { j = 1 }
+				END { exit !(c && j) }'; then
+			environ=${environ#/proc/}
+			echo "${environ%/environ}"
+		fi
 	done
 }
 
@@ -185,12 +200,13 @@ start_node() { # NAME
 }
 
 start() {
-	local nodes=3 cpus=4 memory=4096 i
+	local nodes=3 cpus=4 memory=4096 with=/dev/null i
 	while [ $# -gt 0 ]; do
 		case $1 in
 		--nodes) nodes=$2 ;;
 		--cpus) cpus=$2 ;;
 		--memory) memory=$2 ;;
+		--with) with=$2 ;;
 		*) usage ;;
 		esac
 		shift 2
@@ -204,6 +220,7 @@ start() {
 	mkdir -p "$dir/state"
 	: >"$dir/pids"
 	write_configuration "$nodes" "$cpus" "$memory" >"$dir/slurm.conf"
+	cat "$with" >>"$dir/slurm.conf"
 	start_controller
 	for ((i = 1; i <= nodes; i++)); do
 		start_node "node$i"
@@ -244,6 +261,8 @@ stop() {
 		end_all KILL $(names)
 		await 5 none_marked || fail "$dir: some of its processes do not end"
 	fi
+	# shellcheck disable=SC2046
+	kill -KILL $(of_jobs) 2>/dev/null || true
 	rm -f "$dir/pids"
 }
 

@@ -84,6 +84,7 @@ struct slurm {
 	uint64_t next_look_ns;
 	uint64_t next_submit_ns;
 	bool complained; // that Slurm does not answer
+	bool told_held; // that somebody must release a trial
 };
 
 static void say(const struct slurm *s, const char *format, ...)
@@ -412,6 +413,21 @@ struct listing {
 	struct slurm *s;
 };
 
+// A held trial waits until somebody releases it. Said once.
+static void say_held(struct slurm *s, const struct slurm_queued *line)
+{
+	static const char held[] = "eld"; // "JobHeldUser", "launch failed requeued held"
+	_cleanup_text_ struct text reason = {0};
+	if (s->told_held || line->state != SLURM_WAITING ||
+		!memmem(line->reason, line->reason_length, held, sizeof(held) - 1)) {
+		return;
+	}
+	text_append_printable(&reason, line->reason, line->reason_length);
+	say(s, "job %" PRIu64 "_%u is held in Slurm: %s (scontrol release %" PRIu64 "_%u)",
+		line->job, line->task, reason.data ? reason.data : "", line->job, line->task);
+	s->told_held = true;
+}
+
 static void note_line(void *context, const struct slurm_queued *line)
 {
 	struct slurm *s = ((struct listing *)context)->s;
@@ -437,6 +453,7 @@ static void note_line(void *context, const struct slurm_queued *line)
 		line->job == batch->job && strcmp(f->ticket.token, token) == 0) {
 		f->slurm = line->state;
 		f->listed = true;
+		say_held(s, line);
 	}
 }
 
@@ -702,6 +719,7 @@ static int submit_batch(struct slurm *s, const size_t *indices, size_t n)
 		take_back_batch(s, token);
 		return error_errno(s->e, -result, "%s/" SLURM_LEDGER, s->sweep->directory);
 	}
+	setenv("STRAIN_SITE", "off", 1); // a site that records all jobs need not record these
 	append_script(&script, s, indices, n, token);
 	add_options(&w, s, token, indices[0], n);
 	w.failed = w.failed || script.failed;
@@ -866,6 +884,20 @@ static int check_directory(struct slurm *s)
 	               : 0;
 }
 
+// The nodes read the plan from the folder, where secrets are left out.
+static int check_plan(struct slurm *s)
+{
+	char start[sizeof(PLAN_MASKED)] = "";
+	_cleanup_close_ int fd = sweep_open_file(s->sweep, "plan.yaml");
+	ssize_t n = fd < 0 ? 0 : read(fd, start, sizeof(start) - 1);
+	return n == (ssize_t)sizeof(start) - 1 && strcmp(start, PLAN_MASKED) == 0
+	               ? error_set(s->e, EINVAL,
+				 "executor: slurm: expected a plan without secrets, because nodes "
+				 "read it from the folder of the sweep (set them in the "
+				 "environment of strain sweep)")
+	               : 0;
+}
+
 static int open_ledger(struct slurm *s)
 {
 	s->ledger = slurm_ledger_open(s->sweep->folder, true);
@@ -965,6 +997,7 @@ int slurm_run(struct sweep *sweep, const struct slurm_watch *watch, struct error
 	struct error ignored = {0};
 	struct slurm s = {.sweep = sweep, .watch = watch, .e = e ? e : &ignored, .ledger = -1};
 	int result = check_directory(&s);
+	result = result < 0 ? result : check_plan(&s);
 	result = result < 0 ? result : open_ledger(&s);
 	if (result == 0 && n_open(&s) > 0) {
 		result = ask_configuration(&s);
