@@ -40,6 +40,7 @@
 enum {
 	ATTEMPTS = 4, // the first, and three after a failure that is not the trial's
 	ARRAY_MOST = 1000, // tasks; MaxArraySize is 1001 by default
+	SILENCE_S = 60, // a recorder writes about once a second
 	TASKS_MOST = 1000000,
 	IN_SLURM_MOST = 2000, // trials at a time: Slurm is shared, and has a MaxJobCount
 };
@@ -374,6 +375,10 @@ static int settle(struct slurm *s, size_t index, enum slurm_state state)
 	int result = land_if_complete(s, index, &complete);
 	if (result < 0 || complete) {
 		return result;
+	}
+	// A controller that was restarted may have forgotten a job that runs.
+	if (state == SLURM_GONE && sweep_silence(s->sweep, f->ticket.trial) < SILENCE_S) {
+		return 0;
 	}
 	if (batch && batch->cancelled) {
 		sweep_remove_trial(s->sweep, f->ticket.trial);
@@ -868,6 +873,11 @@ static int take_ticket(void *context, const struct slurm_ticket *ticket)
 	return batch ? note_task(batch, ticket->task, index) : -ENOMEM;
 }
 
+static bool is_known(void *context, const char *token)
+{
+	return find_batch(context, token) != NULL;
+}
+
 // sbatch replaces % in the name of an output file, and a backslash turns that off.
 static int check_directory(struct slurm *s)
 {
@@ -910,6 +920,7 @@ static int open_ledger(struct slurm *s)
 	if (result < 0) {
 		return error_errno(s->e, -result, "%s/" SLURM_LEDGER, s->sweep->directory);
 	}
+	slurm_ledger_tidy(s->ledger, is_known, s);
 	if (s->n_submitted > 0) {
 		say(s, "%zu trials were submitted before and are waited for", s->n_submitted);
 	}

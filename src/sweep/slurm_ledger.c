@@ -270,6 +270,25 @@ void slurm_ledger_forget(int ledger, const char *token)
 	}
 }
 
+void slurm_ledger_tidy(int ledger, bool (*kept)(void *context, const char *token), void *context)
+{
+	int fd = openat(ledger, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	if (!folder) {
+		cleanup_close(&fd);
+		return;
+	}
+	for (struct dirent *entry; (entry = readdir(folder));) {
+		char token[SLURM_TOKEN_SIZE];
+		struct cursor c = cursor_of(entry->d_name, strlen(entry->d_name));
+		if (take_token(&c, token) && c.at < c.end && strchr(".-", *c.at) &&
+			!kept(context, token)) {
+			unlinkat(ledger, entry->d_name, 0);
+		}
+	}
+	closedir(folder);
+}
+
 // In a task ---------------------------------------------------------------------------------------
 
 int slurm_ledger_take(int ledger, const struct slurm_ticket *ticket, bool again, char **ret_owner)

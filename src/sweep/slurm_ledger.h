@@ -69,6 +69,9 @@ bool slurm_ledger_is_cancelled(int ledger, const char *token);
 // Removes the files of an array without tickets.
 void slurm_ledger_forget(int ledger, const char *token);
 
+// Removes the files of arrays that are not `kept`: a sweep was killed before it could.
+void slurm_ledger_tidy(int ledger, bool (*kept)(void *context, const char *token), void *context);
+
 // In a task of an array. again: Slurm has started it before, and what it wrote then is removed.
 // Returns 0, or -ENOENT: its ticket was removed, so the trial must not run. *ret_owner is to be
 // kept, and freed.

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -978,6 +979,20 @@ void sweep_remove_run(const struct sweep *sweep, struct trial_place trial)
 void sweep_refresh(const struct sweep *sweep)
 {
 	futimens(sweep->folder, NULL);
+}
+
+double sweep_silence(const struct sweep *sweep, struct trial_place trial)
+{
+	static const char *const endings[] = {SWEEP_RUNNING, SWEEP_RUNNING "-wal", SWEEP_LOG};
+	struct stat folder, file;
+	double silence = INFINITY;
+	for (size_t i = 0; i < ARRAY_LENGTH(endings) && fstat(sweep->folder, &folder) == 0; i++) {
+		_cleanup_free_ char *name = sweep_file_name(trial, endings[i]);
+		if (name && fstatat(sweep->folder, name, &file, AT_SYMLINK_NOFOLLOW) == 0) {
+			silence = fmin(silence, difftime(folder.st_mtime, file.st_mtime));
+		}
+	}
+	return silence;
 }
 
 bool sweep_is_complete(const struct sweep *sweep, struct trial_place trial)

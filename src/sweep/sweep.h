@@ -74,6 +74,9 @@ void sweep_remove_trial(const struct sweep *sweep, struct trial_place trial);
 void sweep_remove_run(const struct sweep *sweep, struct trial_place trial);
 // Makes sure that files which other machines have made in the folder are seen (NFS).
 void sweep_refresh(const struct sweep *sweep);
+// Seconds since the running trial's files were last written, by the clock of their file system;
+// INFINITY: it has none. After sweep_refresh.
+double sweep_silence(const struct sweep *sweep, struct trial_place trial);
 // Whether the trial has its run.
 bool sweep_is_complete(const struct sweep *sweep, struct trial_place trial);
 // -ENOSPC: the disk would be full before the last trial, even with the smallest runs. A less
