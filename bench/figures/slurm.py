@@ -134,8 +134,9 @@ def ended(folder, env):
     subprocess.run([TOOL, "kill", folder / "slurm", node.stdout.strip()], check=True)
     process.wait(PATIENCE_S)
     found = {}
-    for run in json.loads(subprocess.run([STRAIN, "ls", "--json", *sorted((place / "plan.sweep").glob("*.strain"))], env=env,
-                                         check=True, capture_output=True).stdout):  # fmt: skip
+    for path in (place / "plan.sweep").glob("*.strain"):
+        shown = subprocess.run([STRAIN, "show", "--json", path], env=env, check=True, capture_output=True)
+        run = json.loads(shown.stdout)["run"]
         found[run["labels"]["n"]] = run["outcome"]
     yield Result("trials that Slurm ends", ", ".join(f"{kind}: {found.get(kind)}" for kind in kinds), "", "",
                  "each its own outcome", found == expected)  # fmt: skip
