@@ -772,7 +772,7 @@ int attempt_run(const struct sweep *sweep, size_t index, const struct attempt_wa
 		result = r.run && r.final_run && r.log ? run(&r, ret)
 		                                       : error_errno(r.e, ENOMEM, "a trial");
 		if (result < 0) {
-			if (!watch->interrupted) {
+			if (!watch->interrupted || result == -ENODATA) {
 				sweep_remove_trial(sweep, r.place);
 			}
 			attempt_done(ret);

@@ -49,6 +49,7 @@ struct batch { // an array
 	char token[SLURM_TOKEN_SIZE];
 	uint64_t job; // 0: not known whether it was submitted
 	bool cancelled; // by a sweep
+	bool listed; // in this answer of squeue
 	bool asked; // scontrol has been asked in this round
 	struct slurm_answer about; // its answer
 	size_t *tasks; // [n_tasks] owned: the trial of each task, from 1; SIZE_MAX: none
@@ -376,6 +377,11 @@ static int settle(struct slurm *s, size_t index, enum slurm_state state)
 	if (result < 0 || complete) {
 		return result;
 	}
+	// Slurm forgets tasks that were cancelled while they waited, but not their array.
+	if (state == SLURM_GONE && batch && batch->listed &&
+		slurm_ledger_is_waiting(s->ledger, &f->ticket)) {
+		state = SLURM_CANCELLED;
+	}
 	// A controller that was restarted may have forgotten a job that runs.
 	if (state == SLURM_GONE && sweep_silence(s->sweep, f->ticket.trial) < SILENCE_S) {
 		return 0;
@@ -452,6 +458,7 @@ static void note_line(void *context, const struct slurm_queued *line)
 			say(s, "cannot write the id of job %" PRIu64, line->job);
 		}
 	}
+	batch->listed = batch->listed || line->job == batch->job;
 	size_t index = line->task < batch->n_tasks ? batch->tasks[line->task] : SIZE_MAX;
 	struct flight *f = index < s->sweep->trials.n ? &s->flights[index] : NULL;
 	if (f && f->state == FLIGHT_SUBMITTED && f->ticket.task == line->task &&
@@ -529,6 +536,9 @@ static int poll_queue(struct slurm *s)
 	}
 	for (size_t i = 0; i < s->sweep->trials.n; i++) {
 		s->flights[i].listed = false;
+	}
+	for (size_t i = 0; i < s->n_batches; i++) {
+		s->batches[i].listed = false;
 	}
 	int result = list_queue(s, &answer, &why);
 	s->next_poll_ns = clock_monotonic_ns() + POLL_NS;

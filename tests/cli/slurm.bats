@@ -271,6 +271,9 @@ restarts_now() { # JOB
 	wait "$pid" || status=$?
 	[ "$status" = 143 ]
 	said "2 trials are in Slurm"
+	# Slurm has trials of this plan.
+	sed 's/200MiB/300MiB/' plan.yaml | $AS tee other.yaml >/dev/null
+	fails_with 1 plan.sweep other.yaml Slurm -- sweep other.yaml -o plan.sweep --force
 	# Ctrl-C, and the answer c.
 	run -0 $AS /usr/bin/python3 - "$STRAIN" <<-'END'
 		import os, pty, select, sys, time
@@ -309,6 +312,24 @@ restarts_now() { # JOB
 # No job that was submitted in this folder.
 none_in_queue() {
 	! squeue -h -o %Z --states=PD,R,CG | grep -qxF "$PWD"
+}
+
+@test "half of an array is cancelled, and what runs is one trial at a time" {
+	place half
+	plan 'echo $N >>begun; test $N = 1 && sleep 1; while ! test -e go; do sleep 0.1; done; echo $N >>ran' 6 \
+		"slurm: {parallel: 1, options: [--exclude=node3]}" "order: plan"
+	start_sweep
+	eventually begun 1
+	sleep 0.5
+	begun 2 && return 1
+	scancel "$(cat plan.sweep/slurm/*.job)_[4-6]"
+	$AS touch go
+	ends_within 60 "$pid"
+	[ "$(sort ran)" = "$(seq 3)" ]
+	[ "$(sort begun)" = "$(seq 3)" ]
+	run -0 --separate-stderr sweep plan.yaml --json
+	[ "$(jq -c '.outcomes' <<<"$output")" = '{"success":3,"cancelled":3}' ]
+	is_settled
 }
 
 @test "wrong plans, an old Slurm and none at all" {
