@@ -17,6 +17,11 @@ folder=${STRAIN_SITE_DIR:-$HOME/.strain-jobs}
 name=$folder/$SLURM_JOB_ID.${SLURM_STEP_ID:-batch}.${SLURMD_NODENAME:-node}
 [ -e "$name.pid" ] || exit 0
 read -r recorder <"$name.pid"
+if [ ! -e "$name.strain" ]; then # it has not begun: a short step
+	kill -KILL "-$recorder"
+	rm -f "$name.pid" "$name.log"
+	exit 0
+fi
 tries=0
 while kill -0 "$recorder" && [ $tries -lt 150 ]; do
 	tries=$((tries + 1))

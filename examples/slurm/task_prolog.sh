@@ -5,6 +5,9 @@
 # as the job's user before each task, as a child of the process that becomes the task: strain attaches
 # to that process. docs/guides/slurm.md has the lines of slurm.conf.
 #
+# Steps shorter than 10 s (STRAIN_SITE_AFTER) are not recorded: starting and ending a recorder would take longer
+# than many of them.
+#
 # One recorder for each step and node. A user opts out with STRAIN_SITE=off in the environment of
 # sbatch; jobs that run strain themselves should do so.
 #
@@ -15,6 +18,7 @@ exec >/dev/null 2>&1 </dev/null
 # In a session of its own, because Slurm kills the process group of a TaskProlog when that has ended.
 if [ "${1:-}" = attach ]; then # PID NAME
 	echo $$ >"$3.pid"
+	sleep "${STRAIN_SITE_AFTER:-10}"
 	# As long as the process is still Slurm's own: at most five seconds.
 	tries=0
 	until program=$(readlink "/proc/$2/exe") && [ "${program##*/}" != slurmstepd ]; do

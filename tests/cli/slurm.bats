@@ -402,13 +402,17 @@ has_ended() { # JOB
 @test "TaskProlog and TaskEpilog record a job that does not know of it, and write its verdict into the Comment" {
 	place site
 	local job
-	job=$(STRAIN_SITE=on $AS sbatch --parsable --exclude=node3 --mem=200 --output=out --wrap 'sleep 2.5; echo the end' </dev/null)
+	job=$(STRAIN_SITE=on STRAIN_SITE_AFTER=0.1 $AS sbatch --parsable --exclude=node3 --mem=200 --output=out --wrap 'sleep 2.5; echo the end' </dev/null)
 	eventually has_ended "$job"
 	[ "$(cat out)" = "the end" ]
 	local runs=("$STRAIN_SITE_DIR/$job".batch.*.strain)
 	[ "${#runs[@]}" = 1 ]
 	$AS "$STRAIN" show --json "${runs[0]}" | jq -e '.run.recorded_s > 1 and .run.state == "finished"' >/dev/null
-	[[ "$(scontrol show job "$job")" == *"Comment=strain: mostly idle"* ]]
+	[[ "$(scontrol show job "$job")" == *"Comment=strain: "* ]]
+	# A short one is not recorded.
+	job=$(STRAIN_SITE=on $AS sbatch --parsable --exclude=node3 --mem=200 --output=out --wrap 'true' </dev/null)
+	eventually has_ended "$job"
+	! compgen -G "$STRAIN_SITE_DIR/$job.*"
 }
 
 @test "past its time limit" {
