@@ -1024,6 +1024,9 @@ int slurm_run(struct sweep *sweep, const struct slurm_watch *watch, struct error
 		result = ask_configuration(&s);
 		result = result < 0 ? result : run(&s);
 	}
+	if (s.ledger >= 0 && result == 0) {
+		slurm_ledger_tidy(s.ledger, is_known, &s);
+	}
 	for (size_t i = 0; i < s.n_batches; i++) {
 		batch_done(&s.batches[i]);
 	}

@@ -304,7 +304,12 @@ int slurm_ledger_take(int ledger, const struct slurm_ticket *ticket, bool again,
 	name_of(from, ticket, ".ticket");
 	name_of(to, ticket, ".taken");
 	if (renameat(ledger, from, ledger, to) < 0 && (errno != ENOENT || !again)) {
-		return -errno;
+		int code = errno;
+		if (code == ENOENT && !exists(ledger, to)) { // nobody waits for this task
+			name_of_output(to, ticket);
+			unlinkat(ledger, to, 0);
+		}
+		return -code;
 	}
 	gethostname(host, sizeof(host) - 1);
 	int length = snprintf(owner, sizeof(owner), "%s %d %" PRIu64 "\n", host, (int)getpid(),

@@ -75,8 +75,8 @@ void slurm_ledger_forget(int ledger, const char *token);
 void slurm_ledger_tidy(int ledger, bool (*kept)(void *context, const char *token), void *context);
 
 // In a task of an array. again: Slurm has started it before, and what it wrote then is removed.
-// Returns 0, or -ENOENT: its ticket was removed, so the trial must not run. *ret_owner is to be
-// kept, and freed.
+// Returns 0, or -ENOENT: its ticket was removed, so the trial must not run; then the task's output
+// is removed, too. *ret_owner is to be kept, and freed.
 int slurm_ledger_take(int ledger, const struct slurm_ticket *ticket, bool again, char **ret_owner);
 // Whether the trial is still that of the task: false if the sweep or Slurm has given it to another.
 bool slurm_ledger_owns(int ledger, const struct slurm_ticket *ticket, const char *owner);
