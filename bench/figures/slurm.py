@@ -78,19 +78,25 @@ def lines(path):
     return path.read_text().split() if path.exists() else []
 
 
-def trivial(folder, env, trials):
-    """Yields the time of a trial of `true` beside that of a task of an array that appends a line to a file."""
-    bare = folder / "bare"
-    bare.mkdir()
+def bare_array(place, env, trials):
+    """The seconds of an array whose tasks append a line to a file."""
+    place.mkdir()
     began = time.perf_counter()
-    subprocess.run(["sbatch", f"--array=1-{trials}", "--mem=200", "--output=/dev/null", "--wrap", "echo x >>ran"], cwd=bare,
+    subprocess.run(["sbatch", f"--array=1-{trials}", "--mem=200", "--output=/dev/null", "--wrap", "echo x >>ran"], cwd=place,
                    env=env, check=True, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)  # fmt: skip
-    wait_for(lambda: len(lines(bare / "ran")) >= trials)
-    array_s = time.perf_counter() - began
+    wait_for(lambda: len(lines(place / "ran")) >= trials)
+    return time.perf_counter() - began
+
+
+def trivial(folder, env, trials):
+    """Yields the time of a trial beside that of a task of a bare array, of which one runs before the sweep and one after: the
+    load of a shared machine drifts."""
+    array_s = bare_array(folder / "before", env, trials)
     place = plan_of(folder / "trivial", "echo x >>ran", list(range(trials)))
     began = time.perf_counter()
     table = finish(place, env)
     sweep_s = time.perf_counter() - began
+    array_s = (array_s + bare_array(folder / "after", env, trials)) / 2
     if table["outcomes"] != {"success": trials} or len(lines(place / "ran")) != trials:
         raise RuntimeError(f"not every trial is a success: {table['outcomes']}")
     added_ms = (sweep_s - array_s) / trials * 1000
