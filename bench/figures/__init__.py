@@ -18,6 +18,7 @@ NAMES = [
     "verdict",
     "hooks",
     "sweep",
+    "slurm",
     "lists",
     "ranks",
     "advise",

@@ -25,8 +25,10 @@
 #include "show/sweep_tables.h"
 #include "study/prices.h"
 #include "sweep/attempt.h"
+#include "sweep/executor.h"
 #include "sweep/forecast.h"
 #include "sweep/results.h"
+#include "sweep/slurm_trial.h"
 #include "sweep/sweep.h"
 
 #define SHOW_EVERY_NS (NS_PER_S / 2)
@@ -44,6 +46,9 @@ struct sweep_progress {
 	struct time_left left;
 	uint64_t trial_start_ns;
 	uint64_t shown_ns;
+	bool together; // trials run side by side: the time left is that of their rate
+	uint64_t begin_ns;
+	size_t ended; // trials since then
 	char last[160]; // the last result
 };
 
@@ -56,6 +61,10 @@ static void sweep_say(const char *text)
 static void append_time(struct text *t, const struct sweep_progress *p)
 {
 	double most = time_left_limit(&p->sweep->plan);
+	if (p->together) {
+		text_append_string(t, "the remaining time depends on Slurm");
+		return;
+	}
 	if (isfinite(p->left.seconds)) {
 		text_append_string(t, "about ");
 		words_append_seconds(t, p->left.seconds);
@@ -102,6 +111,8 @@ static void sweep_progress_begin(struct sweep_progress *p, const struct sweep *s
 		.terminal = isatty(STDERR_FILENO),
 		.done = sweep->n_done,
 		.to_run = sweep->trials.n - sweep->n_done,
+		.together = strcmp(sweep->plan.executor, PLAN_SLURM) == 0,
+		.begin_ns = clock_monotonic_ns(),
 	};
 	time_left_init(&p->left, sweep);
 	sweep_tables_append_counts(&line, sweep);
@@ -135,6 +146,13 @@ static void append_whole_seconds(struct text *t, double seconds)
 	} else {
 		words_append_seconds(t, round(seconds));
 	}
+}
+
+// Seconds until the last trial, at the rate of those that have ended.
+static double seconds_at_rate(const struct sweep_progress *p)
+{
+	double passed = (double)(clock_monotonic_ns() - p->begin_ns) / 1e9;
+	return passed / (double)p->ended * (double)(p->sweep->trials.n - p->done);
 }
 
 static void append_left(struct text *t, double seconds)
@@ -229,8 +247,10 @@ static void sweep_progress_result(struct sweep_progress *p, const struct attempt
 {
 	_cleanup_text_ struct text last = {0}, line = {0};
 	p->done++;
+	p->ended++;
 	time_left_learn(&p->left, p->index, attempt->outcome,
-		(double)(clock_monotonic_ns() - p->trial_start_ns) / 1e9);
+		p->together ? attempt->seconds
+			    : (double)(clock_monotonic_ns() - p->trial_start_ns) / 1e9);
 	say_missed_epochs(p, attempt);
 	text_format(&last, "%s, ", outcome_word(attempt->outcome));
 	words_append_seconds(&last, attempt->seconds);
@@ -249,7 +269,7 @@ static void sweep_progress_result(struct sweep_progress *p, const struct attempt
 		words_append_elided(&line, attempt->outcome_text, 200);
 	}
 	if (p->done < p->sweep->trials.n) {
-		append_left(&line, p->left.seconds);
+		append_left(&line, p->together ? seconds_at_rate(p) : p->left.seconds);
 	}
 	sweep_say(line.data ? line.data : "");
 }
@@ -295,13 +315,21 @@ static int print_results(const struct sweep *sweep, const struct prices *prices,
 
 // --- options
 
-enum { OPTION_FORCE = 256, OPTION_DRY_RUN, OPTION_JSON, OPTION_JOBS, OPTION_PRICES };
+enum {
+	OPTION_FORCE = 256,
+	OPTION_DRY_RUN,
+	OPTION_JSON,
+	OPTION_JOBS,
+	OPTION_PRICES,
+	OPTION_SLURM_TRIAL
+};
 
 struct sweep_command {
 	struct sweep_options options;
 	bool dry_run;
 	bool json;
 	const char *prices; // path; NULL: as STRAIN_PRICES says
+	const char *slurm_ticket; // of a trial to run in a task of Slurm; NULL
 };
 
 static const struct argp_option options[] = {
@@ -313,6 +341,8 @@ static const struct argp_option options[] = {
 	{"prices", OPTION_PRICES, READING_PRICES_ARGUMENT, 0, READING_PRICES_HELP, 0},
 	// for an error message that explains why not
 	{"jobs", OPTION_JOBS, "N", OPTION_HIDDEN, NULL, 0},
+	// in the script that the executor slurm submits
+	{"slurm-trial", OPTION_SLURM_TRIAL, "TICKET", OPTION_HIDDEN, NULL, 0},
 	{0},
 };
 
@@ -343,6 +373,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 		if (strcmp(argument, "1") != 0) {
 			reading_option_error(state, no_jobs, argument);
 		}
+		return 0;
+	case OPTION_SLURM_TRIAL:
+		c->slurm_ticket = argument;
 		return 0;
 	case ARGP_KEY_ARG:
 		if (c->options.plan) {
@@ -393,32 +426,104 @@ static int say_interrupted(const struct sweep *sweep)
 	return 128 + interrupted_by;
 }
 
+// Under Slurm, trials run together: the line of progress has their numbers.
+static void tick_slurm(void *context, const struct slurm_counts *counts)
+{
+	struct sweep_progress *p = context;
+	uint64_t now_ns = clock_monotonic_ns();
+	if (!p->terminal || now_ns - p->shown_ns < SHOW_EVERY_NS) {
+		return;
+	}
+	_cleanup_text_ struct text line = {0}, shown = {0};
+	text_format(&line, "strain: %zu of %zu complete; in Slurm: %zu running, %zu waiting",
+		p->done, p->sweep->trials.n, counts->running, counts->waiting + counts->submitted);
+	if (counts->to_submit > 0) {
+		text_format(&line, "; %zu to submit", counts->to_submit);
+	}
+	if (p->ended > 0) {
+		append_left(&line, seconds_at_rate(p));
+	}
+	if (*p->last) {
+		text_format(&line, "; last: %s", p->last);
+	}
+	words_append_elided(&shown, line.data ? line.data : "", terminal_columns() - 1);
+	command_progress("%s", shown.data ? shown.data : "");
+	p->shown_ns = now_ns;
+}
+
+static void say_slurm(void *context, const char *text)
+{
+	const struct sweep_progress *p = context;
+	if (p->terminal) {
+		command_progress_end();
+	}
+	sweep_say(text);
+}
+
+static void append_in_slurm(struct text *t, const struct slurm_counts *counts)
+{
+	size_t n = counts->running + counts->waiting + counts->submitted;
+	text_format(t, "%zu trial%s in Slurm", n, n == 1 ? " is" : "s are");
+}
+
+// After a signal: leaves the trials in Slurm, unless a user at a terminal says otherwise.
+static enum slurm_answer_to_interrupt ask_slurm(void *context, const struct slurm_counts *counts)
+{
+	const struct sweep_progress *p = context;
+	_cleanup_text_ struct text line = {0};
+	append_in_slurm(&line, counts);
+	if (interrupted_by == SIGINT && p->terminal && isatty(STDIN_FILENO)) {
+		char answer[16] = "";
+		command_progress_end();
+		command_progress(
+			"strain: %s: leave them there (l), cancel them (c), or go on (g)? [l] ",
+			line.data ? line.data : "");
+		interrupts = 0;
+		ssize_t n = read(STDIN_FILENO, answer, sizeof(answer) - 1); // Ctrl-C ends it: leave
+		command_progress_end();
+		if (n > 0 && (*answer == 'g' || *answer == 'G')) {
+			return SLURM_GO_ON;
+		}
+		interrupts = 1;
+		if (n > 0 && (*answer == 'c' || *answer == 'C')) {
+			sweep_say("cancelling them; they run again when the sweep is resumed");
+			return SLURM_CANCEL;
+		}
+	}
+	text_append_string(&line, " and continue without this process");
+	sweep_say(line.data ? line.data : "");
+	return SLURM_LEAVE;
+}
+
+static void begin_trial(void *context, size_t index)
+{
+	sweep_progress_trial(context, index);
+}
+
+static void take_result(void *context, size_t index, const struct attempt *attempt)
+{
+	struct sweep_progress *p = context;
+	p->index = index;
+	sweep_progress_result(p, attempt);
+}
+
 static int run_trials(struct sweep *sweep, struct sweep_progress *progress)
 {
-	const struct attempt_watch watch = {
-		&interrupts, sweep_progress_tick, sweep_progress_left, progress};
-	for (size_t i = 0; i < sweep->trials.n && interrupts == 0; i++) {
-		struct attempt attempt;
-		struct error e = {0};
-		if (sweep->done[i]) {
-			continue;
-		}
-		sweep_progress_trial(progress, i);
-		int result = attempt_run(sweep, i, &watch, &attempt, &e);
-		if (result == -EINTR) {
-			break;
-		}
-		if (result < 0) {
-			_cleanup_free_ char *name = sweep_trial_name(sweep->trials.order[i]);
-			sweep_progress_end(progress);
-			return command_fail("trial %s: %s", name ? name : "", e.text);
-		}
-		sweep->done[i] = true;
-		sweep->n_done++;
-		sweep_progress_result(progress, &attempt);
-		attempt_done(&attempt);
-	}
+	const struct executor_watch watch = {
+		.interrupts = &interrupts,
+		.begin = begin_trial,
+		.tick = sweep_progress_tick,
+		.left = sweep_progress_left,
+		.result = take_result,
+		.slurm = {&interrupts, tick_slurm, take_result, say_slurm, ask_slurm, progress},
+		.context = progress,
+	};
+	struct error e = {0};
+	int result = executor_run(sweep, &watch, &e);
 	sweep_progress_end(progress);
+	if (result < 0 && result != -EINTR) {
+		return command_fail("%s", e.text);
+	}
 	return interrupts > 0 && sweep->n_done < sweep->trials.n ? say_interrupted(sweep)
 	                                                         : STATUS_OK;
 }
@@ -437,6 +542,19 @@ static int run_sweep(struct sweep *sweep, const struct prices *prices, bool json
 	return status == STATUS_OK ? print_results(sweep, prices, json) : status;
 }
 
+// A task of Slurm. What it prints is in the folder `slurm` of the sweep.
+static int run_slurm_trial(const struct sweep_command *c)
+{
+	const struct slurm_trial_request request = {c->slurm_ticket, c->options.plan, &interrupts};
+	struct error e = {0};
+	catch_signals();
+	int result = slurm_trial_run(&request, &e);
+	if (result == -EINTR) {
+		return 128 + interrupted_by;
+	}
+	return result < 0 ? command_fail("%s", e.text) : STATUS_OK;
+}
+
 int command_sweep(int argc, char **argv)
 {
 	static const struct argp argp = {options, parse_option, "PLAN.yaml|DIR",
@@ -451,6 +569,9 @@ int command_sweep(int argc, char **argv)
 	reading_options(&argp, argc, argv, &c);
 	if (!c.options.plan) {
 		return command_usage("sweep", "sweep: expected a plan: PLAN.yaml");
+	}
+	if (c.slurm_ticket) {
+		return run_slurm_trial(&c);
 	}
 	_cleanup_(prices_done) struct prices room;
 	const struct prices *prices;

@@ -41,6 +41,9 @@ static const char *const words[N_OUTCOMES] = {
 	[OUTCOME_INTERRUPTED] = "interrupted",
 	[OUTCOME_SKIPPED] = "skipped",
 	[OUTCOME_REFUSED] = "refused",
+	[OUTCOME_CANCELLED] = "cancelled",
+	[OUTCOME_PREEMPTED] = "preempted",
+	[OUTCOME_NODE_FAILURE] = "node_failure",
 	[OUTCOME_CUT_OFF] = "cut_off",
 	[OUTCOME_LIVE] = "live",
 	[OUTCOME_UNKNOWN] = "unknown",
@@ -440,6 +443,57 @@ static int torchrun_signal(const struct outcome_evidence *e)
 	return cursor_i64(&line, &number) && number > 0 && number < NSIG ? (int)number : 0;
 }
 
+// In the order of certainty: a job beyond its memory is also "CANCELLED AT".
+static const struct {
+	const char *words;
+	enum outcome outcome;
+} slurm_messages[] = {
+	{"xceeded memory limit", OUTCOME_OUT_OF_MEMORY}, // jobacct_gather, OverMemoryKill
+	{"xceeded job memory limit", OUTCOME_OUT_OF_MEMORY},
+	{"oom-kill event", OUTCOME_OUT_OF_MEMORY}, // task/cgroup
+	{"oom_kill event", OUTCOME_OUT_OF_MEMORY},
+	{" DUE TO TIME LIMIT ***", OUTCOME_TIME_LIMIT},
+	{" DUE TO JOB DEADLINE ***", OUTCOME_TIME_LIMIT},
+	{" DUE TO PREEMPTION ***", OUTCOME_PREEMPTED},
+	{" DUE TO NODE FAILURE", OUTCOME_NODE_FAILURE},
+	{" DUE TO JOB REQUEUE ***", N_OUTCOMES},
+	{" DUE TO JOB NOT RUNNING ***", N_OUTCOMES},
+	{" CANCELLED AT ", OUTCOME_CANCELLED},
+};
+
+enum outcome outcome_from_slurmstepd(const char *output, size_t length)
+{
+	for (size_t i = 0; i < ARRAY_LENGTH(slurm_messages); i++) {
+		struct cursor rest = cursor_of(output, length);
+		for (const char *at; (at = find(rest, slurm_messages[i].words)); rest.at = at + 1) {
+			if (find(line_around(cursor_of(output, length), at), "slurmstepd-")) {
+				return slurm_messages[i].outcome;
+			}
+		}
+	}
+	return N_OUTCOMES;
+}
+
+// Ended by Slurm, which sends SIGTERM and says why in the output of the job.
+static enum outcome judge_slurm(const struct outcome_evidence *e, struct text *t)
+{
+	static const char *const why[N_OUTCOMES] = {
+		[OUTCOME_OUT_OF_MEMORY] = HOST ": at the limit of Slurm",
+		[OUTCOME_TIME_LIMIT] = "not done at the time limit of Slurm",
+		[OUTCOME_CANCELLED] = "cancelled in Slurm",
+		[OUTCOME_PREEMPTED] = "preempted by another job in Slurm",
+		[OUTCOME_NODE_FAILURE] = "a node failed",
+	};
+	int number = signal_of(e) ? signal_of(e) : torchrun_signal(e);
+	struct cursor output = end_of_output(e);
+	enum outcome outcome = number == SIGTERM || number == SIGKILL
+	                               ? outcome_from_slurmstepd(
+						 output.at, (size_t)(output.end - output.at))
+	                               : N_OUTCOMES;
+	text_append_string(t, outcome < N_OUTCOMES ? why[outcome] : "");
+	return outcome;
+}
+
 // Ended by a person, a scheduler or a machine that shuts down, not by the job itself.
 static enum outcome judge_interrupted(const struct outcome_evidence *e, struct text *t)
 {
@@ -494,6 +548,7 @@ static outcome_rule *const rules[] = {
 	judge_status,
 	judge_kill,
 	judge_message,
+	judge_slurm,
 	judge_interrupted,
 	judge_crash,
 };

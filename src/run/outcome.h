@@ -23,6 +23,9 @@ enum outcome {
 	OUTCOME_INTERRUPTED, // by SIGINT, SIGTERM or SIGHUP
 	OUTCOME_SKIPPED, // exit status 77: the machine lacks a requirement
 	OUTCOME_REFUSED, // a limit could not be set, so the job never ran
+	OUTCOME_CANCELLED, // by somebody who told the scheduler
+	OUTCOME_PREEMPTED, // the scheduler gave its place to another job
+	OUTCOME_NODE_FAILURE, // its machine failed
 	OUTCOME_CUT_OFF, // its end was not recorded
 	OUTCOME_LIVE, // still running
 	OUTCOME_UNKNOWN, // the job ended, but its status is not known: not a child of strain
@@ -62,6 +65,11 @@ int outcome_tell(struct reader *r, struct outcome_told *ret, struct error *e);
 void outcome_told_done(struct outcome_told *told);
 // The same without the end of the output.
 int outcome_of(struct reader *r, enum outcome *ret, char **ret_text, struct error *e);
+
+// The reason for which Slurm ended a job, as slurmstepd writes it to the output of the job:
+// "slurmstepd-n1: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***".
+// Returns N_OUTCOMES if it wrote none; also if the job is to run again (REQUEUE).
+enum outcome outcome_from_slurmstepd(const char *output, size_t length);
 
 // Finds the last non-blank lines of an output, at most n, in order, and returns their number. The
 // lines need not end with NUL; escape them.

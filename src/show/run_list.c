@@ -113,7 +113,8 @@ static bool tells_more(enum outcome outcome)
 {
 	return outcome == OUTCOME_STOPPED || outcome == OUTCOME_OUT_OF_MEMORY ||
 	       outcome == OUTCOME_TIME_LIMIT || outcome == OUTCOME_SKIPPED ||
-	       outcome == OUTCOME_REFUSED;
+	       outcome == OUTCOME_REFUSED || outcome == OUTCOME_CANCELLED ||
+	       outcome == OUTCOME_PREEMPTED || outcome == OUTCOME_NODE_FAILURE;
 }
 
 static void append_words(struct text *t, const char *word)

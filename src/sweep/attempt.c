@@ -30,7 +30,7 @@
 #include "runfile/amend.h"
 #include "runfile/reader.h"
 #include "study/digest.h"
-#include "sweep/executor.h"
+#include "sweep/execution.h"
 #include "sweep/plan.h"
 #include "sweep/template.h"
 #include "verdict/verdict.h"
@@ -195,7 +195,6 @@ struct running {
 	const struct sweep *sweep;
 	struct trial_place place;
 	const struct attempt_watch *watch;
-	const struct executor *executor;
 	struct execution *execution;
 	struct stop_watch stop;
 	char *run; // path until it is complete
@@ -205,6 +204,7 @@ struct running {
 	bool interrupted;
 	int interrupts_before; // interrupts when it was told to end
 	bool again; // second attempt, since its recorder was killed in the first
+	bool lost; // its processes ended without completing it
 	int status; // of strain-record, as waitpid returns it; -errno: not started
 	struct error *e;
 };
@@ -272,17 +272,22 @@ static bool add_label(void *context, const char *name, const char *value)
 
 static void add_limits(struct words *w, const struct running *r)
 {
-	static const char *const options[][2] = {
-		{"cpus", "--cpus"},
-		{"memory", "--memory"},
-		{"disk_read", "--disk-read"},
-		{"gpus", "--gpus"},
+	static const struct {
+		const char *name;
+		const char *option;
+		bool of_slurm; // Slurm was asked for it
+	} limits[] = {
+		{"cpus", "--cpus", true},
+		{"memory", "--memory", true},
+		{"disk_read", "--disk-read", false},
+		{"gpus", "--gpus", true},
 	};
-	for (size_t i = 0; i < ARRAY_LENGTH(options); i++) {
+	bool slurm = strcmp(r->sweep->plan.executor, PLAN_SLURM) == 0;
+	for (size_t i = 0; i < ARRAY_LENGTH(limits); i++) {
 		const char *value = trials_value_of(
-			&r->sweep->trials, r->place.configuration, options[i][0]);
-		if (value && strcmp(value, "unlimited") != 0) {
-			add_format(w, "%s=%s", options[i][1], value);
+			&r->sweep->trials, r->place.configuration, limits[i].name);
+		if (value && strcmp(value, "unlimited") != 0 && !(slurm && limits[i].of_slurm)) {
+			add_format(w, "%s=%s", limits[i].option, value);
 		}
 	}
 }
@@ -336,7 +341,7 @@ static int start(struct running *r)
 			.output = output,
 			.grace_s = r->sweep->plan.grace_s,
 		};
-		result = r->executor->start(&request, &r->execution, r->e);
+		result = execution_start(&request, &r->execution, r->e);
 	} else {
 		error_errno(r->e, ENOMEM, "a trial");
 	}
@@ -356,10 +361,10 @@ static bool is_hurried(const struct running *r)
 static void end_job(struct running *r)
 {
 	r->interrupts_before = *r->watch->interrupts;
-	r->executor->end(r->execution, false);
-	while (!r->executor->wait(r->execution, LOOK_MS, &r->status)) {
+	execution_end(r->execution, false);
+	while (!execution_wait(r->execution, LOOK_MS, &r->status)) {
 		if (is_hurried(r)) {
-			r->executor->end(r->execution, true);
+			execution_end(r->execution, true);
 		}
 		r->interrupted = r->interrupted || *r->watch->interrupts > 0;
 	}
@@ -380,7 +385,7 @@ static void say_left(const struct running *r)
 {
 	_cleanup_text_ struct text processes = {0};
 	pid_t pids[4];
-	size_t n = r->executor->left(r->execution, pids, ARRAY_LENGTH(pids));
+	size_t n = execution_left(r->execution, pids, ARRAY_LENGTH(pids));
 	if (n == 0 || !r->watch->left) {
 		return;
 	}
@@ -395,16 +400,16 @@ static void say_left(const struct running *r)
 
 static void wait_left(struct running *r)
 {
-	while (!r->executor->wait_left(r->execution, LOOK_MS)) {
+	while (!execution_wait_left(r->execution, LOOK_MS)) {
 		if (is_hurried(r)) {
-			r->executor->end(r->execution, true);
+			execution_end(r->execution, true);
 		}
 	}
 }
 
 static void watch_job(struct running *r)
 {
-	while (!r->executor->wait(r->execution, stop_watch_due_ms(&r->stop), &r->status)) {
+	while (!execution_wait(r->execution, stop_watch_due_ms(&r->stop), &r->status)) {
 		r->interrupted = *r->watch->interrupts > 0;
 		r->reason = r->interrupted ? STOP_NOT : stop_watch_look(&r->stop);
 		if (r->interrupted || r->reason != STOP_NOT) {
@@ -496,7 +501,7 @@ static int finish_analysed(const struct running *r, struct analysis *a, struct a
 	result = result < 0
 	                 ? result
 	                 : digest_store(r->run, a, ret->outcome, ret->outcome_text, NULL, 0, r->e);
-	if (result == 0 && reader_state(a->tables.reader) != RUN_FINISHED) {
+	if (result == 0 && !r->lost && reader_state(a->tables.reader) != RUN_FINISHED) {
 		result = error_set(r->e, EIO, "the recorder was killed");
 	}
 	if (result < 0) {
@@ -504,6 +509,9 @@ static int finish_analysed(const struct running *r, struct analysis *a, struct a
 	}
 	bool ended = outcome_is_success(ret->outcome) || ret->outcome == OUTCOME_TIME_LIMIT;
 	ret->missed_epochs = ended && r->sweep->plan.stop.epochs > 0 && a->tables.epochs.n == 0;
+	if (r->lost) {
+		ret->seconds = isfinite(a->overview.recorded_s) ? a->overview.recorded_s : 0;
+	}
 	ret->epoch_seconds = measures[MEASURE_EPOCH].compute(a, &why);
 	ret->samples_per_second = measures[MEASURE_SAMPLES_PER_SECOND].compute(a, &why);
 	snprintf(ret->samples_unit, sizeof(ret->samples_unit), "%s",
@@ -642,6 +650,24 @@ static int complete_unstarted(const struct running *r, struct attempt *ret, cons
 	return result < 0 ? result : write_unrecorded(r, ret, output);
 }
 
+// The last step: the new name makes the trial complete.
+static int take_name(const struct running *r, struct attempt *ret)
+{
+	bool failed = !outcome_is_success(ret->outcome) && ret->outcome != OUTCOME_SKIPPED;
+	if (r->watch && r->watch->may_complete && !r->watch->may_complete(r->watch->context)) {
+		return error_set(r->e, ESTALE, "another process has this trial now");
+	}
+	if (!failed) {
+		unlinkat(r->sweep->folder, r->log, 0);
+	}
+	int result = amend_rename(r->run, r->final_run, r->e);
+	if (result < 0) {
+		return result;
+	}
+	ret->run = strdup(r->final_run);
+	return ret->run ? 0 : error_errno(r->e, ENOMEM, "a trial");
+}
+
 static int complete(const struct running *r, struct attempt *ret)
 {
 	_cleanup_free_ char *output = read_tail(r);
@@ -657,20 +683,44 @@ static int complete(const struct running *r, struct attempt *ret)
 	if (result == -ENODATA && r->again) {
 		result = complete_unseen(r, ret, output);
 	}
+	return result < 0 ? result : take_name(r, ret);
+}
+
+// With an outcome that is known in another way than from the run.
+static int complete_told(
+	const struct running *r, enum outcome outcome, struct text *why, struct attempt *ret)
+{
+	_cleanup_free_ char *output = read_tail(r);
+	int result = output ? set_outcome(ret, outcome, why) : -ENOMEM;
+	if (result < 0) {
+		return error_errno(r->e, ENOMEM, "a trial");
+	}
+	result = sweep_check_place(r->sweep, r->e);
 	if (result < 0) {
 		return result;
 	}
-	bool failed = !outcome_is_success(ret->outcome) && ret->outcome != OUTCOME_SKIPPED;
-	if (!failed) {
-		unlinkat(r->sweep->folder, r->log, 0);
+	struct error damage = {0};
+	bool recorded = access(r->run, F_OK) == 0 && amend_close(r->run, &damage) == 0 &&
+	                write_outcome(r, ret, output) == 0 && finish_run(r, ret) == 0;
+	if (!recorded) { // its end was lost with its machine
+		sweep_remove_run(r->sweep, r->place);
+		result = write_unrecorded(r, ret, output);
 	}
-	// The last step: the new name makes the trial complete.
-	result = amend_rename(r->run, r->final_run, r->e);
-	if (result < 0) {
-		return result;
+	return result < 0 ? result : take_name(r, ret);
+}
+
+static int interrupted(struct running *r, struct attempt *ret)
+{
+	struct text why = {0};
+	enum outcome outcome = r->watch->interrupted
+	                               ? r->watch->interrupted(r->watch->context, &why)
+	                               : N_OUTCOMES;
+	if (outcome == N_OUTCOMES) {
+		text_done(&why);
+		return error_set(r->e, EINTR, "interrupted");
 	}
-	ret->run = strdup(r->final_run);
-	return ret->run ? 0 : error_errno(r->e, ENOMEM, "a trial");
+	r->lost = true;
+	return complete_told(r, outcome, &why, ret);
 }
 
 static int run(struct running *r, struct attempt *ret)
@@ -685,25 +735,36 @@ static int run(struct running *r, struct attempt *ret)
 	wait_left(r);
 	say_left(r);
 	ret->seconds = (double)(clock_monotonic_ns() - r->stop.start_ns) / 1e9;
-	r->executor->close(r->execution);
-	return r->interrupted ? error_set(r->e, EINTR, "interrupted") : complete(r, ret);
+	execution_close(r->execution);
+	return r->interrupted ? interrupted(r, ret) : complete(r, ret);
+}
+
+static struct running running_of(const struct sweep *sweep, size_t index, struct error *e)
+{
+	struct trial_place place = sweep->trials.order[index];
+	return (struct running){
+		.sweep = sweep,
+		.place = place,
+		.run = sweep_path(sweep, place, SWEEP_RUNNING),
+		.final_run = sweep_path(sweep, place, SWEEP_RUN),
+		.log = sweep_file_name(place, SWEEP_LOG),
+		.e = e,
+	};
+}
+
+static void running_done(struct running *r)
+{
+	free(r->run);
+	free(r->final_run);
+	free(r->log);
 }
 
 int attempt_run(const struct sweep *sweep, size_t index, const struct attempt_watch *watch,
 	struct attempt *ret, struct error *e)
 {
 	struct error ignored = {0};
-	struct trial_place place = sweep->trials.order[index];
-	struct running r = {
-		.sweep = sweep,
-		.place = place,
-		.watch = watch,
-		.executor = executor_find(sweep->plan.executor),
-		.run = sweep_path(sweep, place, SWEEP_RUNNING),
-		.final_run = sweep_path(sweep, place, SWEEP_RUN),
-		.log = sweep_file_name(place, SWEEP_LOG),
-		.e = e ? e : &ignored,
-	};
+	struct running r = running_of(sweep, index, e ? e : &ignored);
+	r.watch = watch;
 	int result = -ENODATA;
 	for (int i = 0; i < 2 && result == -ENODATA; i++) {
 		*ret = (struct attempt){.epoch_seconds = NAN, .samples_per_second = NAN};
@@ -713,13 +774,32 @@ int attempt_run(const struct sweep *sweep, size_t index, const struct attempt_wa
 		result = r.run && r.final_run && r.log ? run(&r, ret)
 		                                       : error_errno(r.e, ENOMEM, "a trial");
 		if (result < 0) {
-			sweep_remove_trial(sweep, place);
+			if (!watch->interrupted || result == -ENODATA) {
+				sweep_remove_trial(sweep, r.place);
+			}
 			attempt_done(ret);
 		}
 	}
-	free(r.run);
-	free(r.final_run);
-	free(r.log);
+	running_done(&r);
+	return result;
+}
+
+int attempt_complete(const struct sweep *sweep, size_t index, enum outcome outcome, const char *why,
+	struct attempt *ret, struct error *e)
+{
+	struct error ignored = {0};
+	struct text line = {0};
+	struct running r = running_of(sweep, index, e ? e : &ignored);
+	r.lost = true;
+	*ret = (struct attempt){.epoch_seconds = NAN, .samples_per_second = NAN};
+	text_append_string(&line, why);
+	int result = r.run && r.final_run && r.log ? complete_told(&r, outcome, &line, ret)
+	                                           : error_errno(r.e, ENOMEM, "a trial");
+	if (result < 0) {
+		text_done(&line);
+		attempt_done(ret);
+	}
+	running_done(&r);
 	return result;
 }
 

@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "run/outcome.h"
 #include "run/unit.h"
 #include "sweep/sweep.h"
@@ -35,6 +36,12 @@ struct attempt_watch {
 	// not called.
 	void (*left)(void *context, const char *processes);
 	void *context;
+	// For a trial of a scheduler; NULL: it is none. The first is called when the trial was
+	// interrupted: it appends a line and returns the outcome of the trial, or N_OUTCOMES if
+	// there is none, and attempt_run returns -EINTR. The trial's files are kept in any case.
+	enum outcome (*interrupted)(void *context, struct text *why);
+	// Called before the trial becomes complete: whether it still may.
+	bool (*may_complete)(void *context);
 };
 
 // Runs trial `index` of the sweep's order, and once more if its recorder was killed. Returns 0 if
@@ -42,5 +49,9 @@ struct attempt_watch {
 // strain failed (no recorder, a full disk). On failure its files are removed, except a log that has
 // the reason.
 int attempt_run(const struct sweep *sweep, size_t index, const struct attempt_watch *watch,
+	struct attempt *ret, struct error *e);
+// Completes a trial of which all processes have ended without doing so, with this outcome and line.
+// What has been recorded of it is kept. Errors as above.
+int attempt_complete(const struct sweep *sweep, size_t index, enum outcome outcome, const char *why,
 	struct attempt *ret, struct error *e);
 void attempt_done(struct attempt *a);

@@ -20,7 +20,6 @@
 #include "base/secret.h"
 #include "base/suggest.h"
 #include "base/text.h"
-#include "sweep/executor.h"
 #include "sweep/expression.h"
 #include "sweep/template.h"
 
@@ -445,7 +444,12 @@ static bool is_gpus(const char *value)
 
 static bool is_gpu_type(const char *value)
 {
-	return strcmp(value, "any") == 0;
+	size_t length = strlen(value);
+	bool plain = length > 0 && length <= 64 && isalnum((unsigned char)*value);
+	for (size_t i = 0; i < length && plain; i++) {
+		plain = isalnum((unsigned char)value[i]) || strchr("_.-", value[i]);
+	}
+	return plain;
 }
 
 static bool is_rate(const char *value)
@@ -467,7 +471,7 @@ static const struct resource resources[] = {
 	{"cpus", is_cpus, "a whole number of CPUs, at least 1"},
 	{"memory", is_memory, "a size of at least 1MiB such as 4GiB, or unlimited"},
 	{"gpus", is_gpus, "a whole number of GPUs, 0 for none"},
-	{"gpu_type", is_gpu_type, "any (the local executor has the GPUs that there are)"},
+	{"gpu_type", is_gpu_type, "any, or under Slurm a type of GPUs"},
 	{"disk_read", is_rate, "a rate such as 100MB/s, or unlimited"},
 };
 
@@ -714,8 +718,9 @@ static int read_grace(const struct plan_reading *r, const struct yaml_node *node
 
 static int read_executor(const struct plan_reading *r, const struct yaml_node *node)
 {
-	if (node->kind != YAML_SCALAR || !executor_find(node->text)) {
-		return yaml_wrong(&r->plan->yaml, node, r->e, "executor", "local");
+	bool scalar = node->kind == YAML_SCALAR;
+	if (!scalar || (strcmp(node->text, "local") != 0 && strcmp(node->text, PLAN_SLURM) != 0)) {
+		return yaml_wrong(&r->plan->yaml, node, r->e, "executor", "local or slurm");
 	}
 	return plan_text(r, node, "executor", &r->plan->executor);
 }
@@ -773,6 +778,102 @@ static int read_keys(const struct plan_reading *r, const struct yaml_node *map, 
 		result = value ? keys[k].read(r, value) : 0;
 	}
 	return result;
+}
+
+static int read_slurm_partition(const struct plan_reading *r, const struct yaml_node *node)
+{
+	return plan_text(r, node, "slurm.partition", &r->plan->slurm.partition);
+}
+
+static int read_slurm_time(const struct plan_reading *r, const struct yaml_node *node)
+{
+	return plan_seconds(r, node, "slurm.time", &r->plan->slurm.time_s);
+}
+
+static int read_slurm_parallel(const struct plan_reading *r, const struct yaml_node *node)
+{
+	return plan_whole(r, node, "slurm.parallel", 1, PLAN_MAX_TRIALS, &r->plan->slurm.parallel);
+}
+
+static int read_slurm_requeue(const struct plan_reading *r, const struct yaml_node *node)
+{
+	bool scalar = node->kind == YAML_SCALAR;
+	r->plan->slurm.no_requeue = scalar && strcmp(node->text, "false") == 0;
+	if (scalar && (r->plan->slurm.no_requeue || strcmp(node->text, "true") == 0)) {
+		return 0;
+	}
+	return yaml_wrong(&r->plan->yaml, node, r->e, "slurm.requeue", "true or false");
+}
+
+// Those that the sweep sets, or that would part it from its jobs. Slurm accepts a long option that
+// is cut short where it is clear.
+static bool is_own_option(const char *word)
+{
+	static const char *const own[] = {"--array", "--job-name", "--output", "--error", "--input",
+		"--parsable", "--wrap", "--wait", "--requeue", "--no-requeue", "--open-mode",
+		"--test-only", "--help", "--usage", "--version", "--hold"};
+	size_t length = strcspn(word, "=");
+	if (word[1] != '-') {
+		return strchr("aJoeiWhVHQ", word[1]) != NULL;
+	}
+	for (size_t i = 0; i < ARRAY_LENGTH(own); i++) {
+		if (length > 3 && strncmp(own[i], word, length) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static int read_slurm_option(const struct plan_reading *r, const struct yaml_node *node)
+{
+	struct plan_slurm *slurm = &r->plan->slurm;
+	char **option = &slurm->options[slurm->n_options];
+	int result = plan_text(r, node, "slurm.options", option);
+	if (result < 0) {
+		return result;
+	}
+	slurm->n_options++;
+	if (strlen(*option) < 2 || (*option)[0] != '-' || strcmp(*option, "--") == 0 ||
+		is_own_option(*option)) {
+		return yaml_wrong(&r->plan->yaml, node, r->e, "slurm.options",
+			"an option of sbatch with its value in one word, as in --qos=short, that "
+			"the sweep does not set itself");
+	}
+	return 0;
+}
+
+static int read_slurm_options(const struct plan_reading *r, const struct yaml_node *node)
+{
+	enum { OPTIONS_MAX = 100 };
+	if (node->kind != YAML_LIST || node->n == 0 || node->n > OPTIONS_MAX) {
+		return yaml_wrong(&r->plan->yaml, node, r->e, "slurm.options",
+			"a list of 1 to %d options of sbatch", OPTIONS_MAX);
+	}
+	r->plan->slurm.options = calloc(node->n + 1, sizeof(char *));
+	if (!r->plan->slurm.options) {
+		return error_errno(r->e, ENOMEM, "slurm.options");
+	}
+	int result = 0;
+	for (size_t i = 0; i < node->n && result == 0; i++) {
+		result = read_slurm_option(r, node->items[i]);
+	}
+	return result;
+}
+
+static int read_slurm(const struct plan_reading *r, const struct yaml_node *node)
+{
+	static const struct plan_key keys[] = {
+		{"partition", read_slurm_partition},
+		{"time", read_slurm_time},
+		{"parallel", read_slurm_parallel},
+		{"requeue", read_slurm_requeue},
+		{"options", read_slurm_options},
+	};
+	if (node->kind != YAML_MAP || node->n == 0) {
+		return yaml_wrong(&r->plan->yaml, node, r->e, "slurm",
+			"a map of partition, time, parallel, requeue or options");
+	}
+	return read_keys(r, node, "slurm", keys, ARRAY_LENGTH(keys));
 }
 
 static int read_stop_epochs(const struct plan_reading *r, const struct yaml_node *node)
@@ -890,6 +991,7 @@ static const struct plan_key keys[] = {
 	{"grace", read_grace},
 	{"epoch_pattern", read_epoch_pattern},
 	{"executor", read_executor},
+	{"slurm", read_slurm},
 	{"constraints", read_constraints},
 	{"baseline", read_baseline},
 };
@@ -982,6 +1084,30 @@ static int check_secrets(const struct plan_reading *r)
 	return 0;
 }
 
+// What one executor has and the other has not.
+static int check_executor(const struct plan_reading *r)
+{
+	struct plan *plan = r->plan;
+	const struct yaml_node *slurm = yaml_get(plan->yaml.root, "slurm");
+	const struct plan_factor *type = plan_factor(plan, "gpu_type");
+	const struct yaml_node *map = yaml_get(plan->yaml.root, "resources");
+	if (plan->executor && strcmp(plan->executor, PLAN_SLURM) == 0) {
+		return 0;
+	}
+	if (slurm) {
+		return yaml_error(&plan->yaml, slurm, r->e, "slurm",
+			"expected nothing without executor: slurm");
+	}
+	for (size_t i = 0; type && type->resource && i < type->n_values; i++) {
+		if (strcmp(type->values[i], "any") != 0) {
+			return yaml_wrong(&plan->yaml, value_place(yaml_get(map, "gpu_type"), i),
+				r->e, "resources.gpu_type",
+				"any (the local executor has the GPUs that there are)");
+		}
+	}
+	return 0;
+}
+
 static int read_plan(const struct plan_reading *r)
 {
 	struct plan *plan = r->plan;
@@ -999,6 +1125,7 @@ static int read_plan(const struct plan_reading *r)
 	result = result < 0 ? result : check_labels(r);
 	result = result < 0 ? result : check_baseline(r);
 	result = result < 0 ? result : check_secrets(r);
+	result = result < 0 ? result : check_executor(r);
 	if (result == 0 && !plan->executor) {
 		plan->executor = strdup("local");
 		result = plan->executor ? 0 : error_errno(r->e, ENOMEM, "%s", plan->yaml.name);
@@ -1101,6 +1228,8 @@ void plan_done(struct plan *plan)
 	free(plan->constraints);
 	free(plan->name);
 	free(plan->executor);
+	free(plan->slurm.partition);
+	template_free_words(plan->slurm.options);
 	free(plan->epoch_pattern);
 	yaml_done(&plan->yaml);
 	*plan = (struct plan){0};

@@ -63,10 +63,22 @@ struct plan_constraint {
 	const struct yaml_node *place;
 };
 
+#define PLAN_SLURM "slurm" // the executor
+
 struct plan_stop { // a value of 0 means no such rule
 	uint64_t epochs;
 	double seconds;
 	double step_error; // relative
+};
+
+// How trials are submitted to Slurm, beside the resources of each.
+struct plan_slurm {
+	char *partition; // NULL: Slurm's own
+	double time_s; // limit of a trial; 0: from `timeout`, or else Slurm's own
+	uint64_t parallel; // trials of an array that may run at a time; 0: any
+	bool no_requeue; // a preempted trial, or one whose node failed, does not run again
+	char **options; // [n_options] of sbatch
+	size_t n_options;
 };
 
 // The first line of a plan with masked secrets (plan_kept.h): it can be read, but not run.
@@ -96,7 +108,8 @@ struct plan {
 	struct plan_stop stop;
 	double timeout_s; // 0: none
 	double grace_s; // time for a job to end by itself
-	char *executor;
+	char *executor; // "local", "slurm"
+	struct plan_slurm slurm;
 	char *epoch_pattern; // of `strain run`; NULL: none
 };
 

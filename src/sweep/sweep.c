@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -35,6 +36,7 @@
 #include "runfile/reader.h"
 #include "runfile/still_running.h"
 #include "sweep/plan_kept.h"
+#include "sweep/slurm_ledger.h"
 #include "sweep/template.h"
 
 static bool sweep_has(const struct sweep *sweep, const char *name);
@@ -573,6 +575,12 @@ static int fail_at(const struct sweep *sweep, const char *name, int code, struct
 	                     : error_errno(e, code, "%s/%s", sweep->directory, name);
 }
 
+// Whether nothing is run.
+static bool only_looks(const struct sweep_options *options)
+{
+	return options->look && !options->part;
+}
+
 // Opens a plan in the folder. For looking only, anybody may own it.
 static int open_own_plan(const struct sweep_options *options, const struct sweep *sweep,
 	const char *name, struct plan *ret, struct error *e)
@@ -586,7 +594,7 @@ static int open_own_plan(const struct sweep_options *options, const struct sweep
 	if (fd < 0) {
 		return fail_at(sweep, name, -fd, e);
 	}
-	int result = options->look ? 0 : trust_own(fd, path, e);
+	int result = only_looks(options) ? 0 : trust_own(fd, path, e);
 	return result < 0 ? result : plan_read_file(fd, path, ret, e);
 }
 
@@ -672,15 +680,16 @@ static int say_in_use(const struct sweep *sweep, struct holder *holder, struct e
 		holder->process, blank + 1);
 }
 
-static int make_mark(struct sweep *sweep, const char *number, struct error *e)
+// part: trials of the same sweep may run beside it.
+static int make_mark(struct sweep *sweep, const char *number, const char *part, struct error *e)
 {
 	struct stat status;
 	struct text mark = {0};
 	if (fstat(sweep->folder, &status) < 0) {
 		return error_errno(e, errno, "%s", sweep->directory);
 	}
-	text_format(&mark, "%" PRIx64 ":%" PRIx64 ":%s", (uint64_t)status.st_dev,
-		(uint64_t)status.st_ino, number);
+	text_format(&mark, "%" PRIx64 ":%" PRIx64 ":%s%s%s", (uint64_t)status.st_dev,
+		(uint64_t)status.st_ino, number, part ? ":" : "", part ? part : "");
 	sweep->mark = text_steal(&mark);
 	return sweep->mark ? 0 : error_errno(e, ENOMEM, "%s", sweep->directory);
 }
@@ -709,7 +718,21 @@ static int lock_directory(struct sweep *sweep, struct error *e)
 		return fail_at(sweep, LOCK, -result, e);
 	}
 	sweep->lock = take_fd(fd);
-	return make_mark(sweep, holder.number, e);
+	return make_mark(sweep, holder.number, NULL, e);
+}
+
+// Instead of the lock, which the sweep may hold.
+static int take_part(struct sweep *sweep, const char *part, struct error *e)
+{
+	struct holder holder;
+	_cleanup_close_ int fd = sweep_open_file(sweep, LOCK);
+	if (fd < 0) {
+		return fail_at(sweep, LOCK, -fd, e);
+	}
+	read_holder(fd, &holder);
+	return *holder.number ? make_mark(sweep, holder.number, part, e)
+	                      : error_set(e, EINVAL, "%s/%s: expected the number of a sweep",
+					sweep->directory, LOCK);
 }
 
 // A link created by somebody else could lead anywhere.
@@ -728,7 +751,7 @@ static int check_link(const struct sweep *sweep, struct error *e)
 
 static int open_directory(const struct sweep_options *options, struct sweep *sweep, struct error *e)
 {
-	int result = options->look ? 0 : check_link(sweep, e);
+	int result = only_looks(options) ? 0 : check_link(sweep, e);
 	if (result < 0) {
 		return result;
 	}
@@ -738,7 +761,7 @@ static int open_directory(const struct sweep_options *options, struct sweep *swe
 		               ? 0
 		               : error_errno(e, errno, "%s", sweep->directory);
 	}
-	return options->look ? 0 : check_owner_of(sweep->folder, sweep->directory, e);
+	return only_looks(options) ? 0 : check_owner_of(sweep->folder, sweep->directory, e);
 }
 
 int sweep_check_place(const struct sweep *sweep, struct error *e)
@@ -945,6 +968,39 @@ void sweep_remove_trial(const struct sweep *sweep, struct trial_place trial)
 	remove_matching(sweep, &trial, prefixes);
 }
 
+void sweep_remove_run(const struct sweep *sweep, struct trial_place trial)
+{
+	static const char *const prefixes[] = {SWEEP_RUNNING, NULL};
+	remove_matching(sweep, &trial, prefixes);
+}
+
+// A client of NFS remembers that a file is missing until the folder has changed, and asks when this
+// client changes it.
+void sweep_refresh(const struct sweep *sweep)
+{
+	futimens(sweep->folder, NULL);
+}
+
+double sweep_silence(const struct sweep *sweep, struct trial_place trial)
+{
+	static const char *const endings[] = {SWEEP_RUNNING, SWEEP_RUNNING "-wal", SWEEP_LOG};
+	struct stat folder, file;
+	double silence = INFINITY;
+	for (size_t i = 0; i < ARRAY_LENGTH(endings) && fstat(sweep->folder, &folder) == 0; i++) {
+		_cleanup_free_ char *name = sweep_file_name(trial, endings[i]);
+		if (name && fstatat(sweep->folder, name, &file, AT_SYMLINK_NOFOLLOW) == 0) {
+			silence = fmin(silence, difftime(folder.st_mtime, file.st_mtime));
+		}
+	}
+	return silence;
+}
+
+bool sweep_is_complete(const struct sweep *sweep, struct trial_place trial)
+{
+	_cleanup_free_ char *run = sweep_file_name(trial, SWEEP_RUN);
+	return run && sweep_has(sweep, run);
+}
+
 // The temporary run of the killed sweep's trial, to find its recorder. NULL: none.
 static char *find_running(const struct sweep *sweep)
 {
@@ -1020,6 +1076,9 @@ static int end_left(const struct sweep_options *options, const struct sweep *swe
 static int clean_up(const struct sweep_options *options, const struct sweep *sweep, struct error *e)
 {
 	static const char *const prefixes[] = {SWEEP_RUNNING, NULL};
+	if (strcmp(sweep->plan.executor, PLAN_SLURM) == 0) {
+		return 0; // a trial removes its own remains before it starts
+	}
 	int result = end_left(options, sweep, e);
 	if (result < 0) {
 		return result;
@@ -1081,12 +1140,39 @@ static int check_new(
 static int check_masked(const struct sweep_options *options, const struct sweep *sweep,
 	const char *path, struct error *e)
 {
-	return options->look || !sweep->plan.masked
+	return only_looks(options) || !sweep->plan.masked
 	               ? 0
 	               : error_set(e, EINVAL,
 				 "%s: secrets are left out of it (***): resume with the original "
 				 "plan (strain sweep PLAN.yaml -o %s)",
 				 path, sweep->directory);
+}
+
+// Trials that Slurm has are those of the plan they were submitted with.
+static int check_slurm(const struct sweep_options *options, const struct sweep *sweep,
+	const char *path, bool own, struct error *e)
+{
+	_cleanup_close_ int ledger = slurm_ledger_open(sweep->folder, false);
+	struct plan was;
+	char *what = NULL;
+	bool changed = false;
+	if (ledger < 0 || own || !slurm_ledger_has_tickets(ledger) || !sweep_has(sweep, PLAN)) {
+		return 0;
+	}
+	int result = open_own_plan(options, sweep, PLAN, &was, e);
+	if (result < 0) {
+		return result;
+	}
+	result = plan_kept_differs(&was, &sweep->plan, &changed, &what, e);
+	if (result == 0 && changed && options->force) {
+		result = error_set(e, EBUSY,
+			"%s: cannot change the plan to that of %.100s: trials of it are in Slurm "
+			"(strain sweep %.100s continues with it; Ctrl-C there cancels them)",
+			sweep->directory, path, sweep->directory);
+	}
+	free(what);
+	plan_done(&was);
+	return result;
 }
 
 int sweep_open(const struct sweep_options *options, struct sweep *ret, struct error *e)
@@ -1102,6 +1188,8 @@ int sweep_open(const struct sweep_options *options, struct sweep *ret, struct er
 	result = result < 0 ? result : check_masked(options, ret, path, e);
 	result = result < 0 ? result : check_new(options, ret, e);
 	result = result < 0 ? result : take_directory(options, ret, e);
+	result = result == 0 && options->part ? take_part(ret, options->part, e) : result;
+	result = result == 0 && !options->look ? check_slurm(options, ret, path, own, e) : result;
 	result = result < 0 ? result : go_on_changing(options, ret, path, own, e);
 	result = result < 0 ? result : settle_plan(options, ret, path, e);
 	result = result < 0 ? result : find_done(ret, e);

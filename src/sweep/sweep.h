@@ -30,6 +30,9 @@ struct sweep_options {
 	const char *directory;
 	bool force; // continue with a changed plan
 	bool look; // change nothing; the directory need not exist
+	// Of a process that runs one trial of the sweep, which may be open elsewhere: its name,
+	// "0007-2". Changes nothing but this trial's files. NULL: all trials.
+	const char *part;
 	void (*say)(const char *text); // called with a line for people from time to time
 };
 
@@ -49,10 +52,10 @@ struct sweep {
 
 // Opens a sweep. Locks the directory, writes the plan into it if there is none, completes an
 // interrupted change of the plan, removes incomplete files, and ends processes left by a killed
-// sweep. Errors, each with one line: -EINVAL for a wrong plan; -ENOENT, -EACCES for a command that
-// cannot be executed; -EBUSY if another process holds the lock; -EEXIST if the directory is not a
-// sweep's; -ESTALE if the plan was changed; -EPERM if others own or can write the directory or its
-// plan; -ENOSPC, ...
+// sweep. Under Slurm, incomplete trials may run elsewhere: their files are left. Errors, each with
+// one line: -EINVAL for a wrong plan; -ENOENT, -EACCES for a command that cannot be executed;
+// -EBUSY if another process holds the lock; -EEXIST if the directory is not a sweep's; -ESTALE if
+// the plan was changed; -EPERM if others own or can write the directory or its plan; -ENOSPC, ...
 int sweep_open(const struct sweep_options *options, struct sweep *ret, struct error *e);
 void sweep_close(struct sweep *sweep);
 // DIRECTORY/0007-2SUFFIX; "0007-2" alone. Owned by the caller; NULL: out of memory.
@@ -67,6 +70,15 @@ int sweep_create_file(const struct sweep *sweep, const char *name);
 int sweep_open_file(const struct sweep *sweep, const char *name);
 // Removes what an unfinished trial left: its run file with SQLite's files, and its log.
 void sweep_remove_trial(const struct sweep *sweep, struct trial_place trial);
+// The same without its log.
+void sweep_remove_run(const struct sweep *sweep, struct trial_place trial);
+// Makes sure that files which other machines have made in the folder are seen (NFS).
+void sweep_refresh(const struct sweep *sweep);
+// Seconds since the running trial's files were last written, by the clock of their file system;
+// INFINITY: it has none. After sweep_refresh.
+double sweep_silence(const struct sweep *sweep, struct trial_place trial);
+// Whether the trial has its run.
+bool sweep_is_complete(const struct sweep *sweep, struct trial_place trial);
 // -ENOSPC: the disk would be full before the last trial, even with the smallest runs. A less
 // certain lack of space is no error, since space may become free.
 int sweep_check_space(const struct sweep *sweep, struct error *e);

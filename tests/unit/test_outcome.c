@@ -154,6 +154,17 @@ static const struct example examples[] = {
 			"    raise ValueError(\"no\") from MemoryError()\nValueError: no\n")},
 		OUTCOME_CRASH, "exit status 1: ValueError: no"},
 	{{.status = KILLED(SIGTERM)}, OUTCOME_INTERRUPTED, "ended by SIGTERM"},
+	{{.status = KILLED(SIGTERM),
+		 OUTPUT("slurmstepd-n1: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-01T00:00:00 "
+                        "DUE "
+			"TO TIME LIMIT ***\n")},
+		OUTCOME_TIME_LIMIT, "not done at the time limit of Slurm"},
+	{{.status = KILLED(SIGTERM),
+		 OUTPUT("slurmstepd-n1: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-01T00:00:00 "
+			"***\n")},
+		OUTCOME_CANCELLED, "cancelled in Slurm"},
+	{{.status = KILLED(SIGTERM), OUTPUT("*** JOB 7 ON n1 CANCELLED AT 2026 ***\n")},
+		OUTCOME_INTERRUPTED, "ended by SIGTERM"},
 	{{.status = KILLED(SIGINT), OUTPUT("KeyboardInterrupt\n")}, OUTCOME_INTERRUPTED,
 		"ended by SIGINT"},
 	{{.status = EXIT(130)}, OUTCOME_INTERRUPTED, "ended by SIGINT"},

@@ -1,0 +1,325 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# A private Slurm of one machine, for tests and for trying: a controller and some nodes on the
+# loopback interface, with all their files in one folder. Any user may run it, for jobs of that user.
+#
+#   tools/slurm.sh start DIR [--nodes 3] [--cpus 4] [--memory 4096] [--with FILE]
+#                                       memory: MiB of a node; FILE: further lines of slurm.conf
+#   tools/slurm.sh status DIR
+#   tools/slurm.sh kill DIR node2       a node dies, with all that runs on it; or the controller ends
+#   tools/slurm.sh revive DIR node2     it is started again
+#   tools/slurm.sh stop DIR             ends jobs, nodes, controller
+#
+# Then: export SLURM_CONF=DIR/slurm.conf; sbatch, squeue, strain sweep, ...
+#
+# Only processes are ended that it started: each daemon by the pid and start time kept in DIR/pids,
+# each step by a mark in its environment. A pid file of Slurm vanishes before its process, so it is
+# not used.
+
+set -eu
+
+fail() {
+	printf 'slurm.sh: %s\n' "$*" >&2
+	exit 1
+}
+
+usage() {
+	fail 'expected start|stop|status DIR [--nodes N] [--cpus N] [--memory MIB] [--with FILE], or kill|revive DIR NODE'
+}
+
+# The 22nd field of stat; a name may have blanks and brackets. Empty: no such process, or a zombie.
+start_time() { # PID
+	local stat fields
+	{ read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 0
+	read -ra fields <<<"${stat##*) }"
+	[ "${fields[0]}" = Z ] || echo "${fields[19]}"
+}
+
+is_alive() { # PID START_TIME
+	[ "$(start_time "$1")" = "$2" ]
+}
+
+# Starts a daemon in a session of its own and keeps its pid before anything else.
+start_daemon() { # NAME COMMAND...
+	local name=$1 pid
+	shift
+	STRAIN_SLURM=$dir:$name SLURM_CONF=$dir/slurm.conf setsid "$@" </dev/null \
+		>"$dir/$name.out" 2>&1 3>&- 4>&- &
+	pid=$!
+	printf '%s %s %s\n' "$name" "$pid" "$(start_time "$pid")" >>"$dir/pids"
+}
+
+# Pids of the processes that carry a daemon's mark: the daemon and its steps.
+marked() { # NAME...
+	local name environ
+	for environ in /proc/[0-9]*/environ; do
+		for name; do
+			if { tr '\0' '\n' <"$environ"; } 2>/dev/null | grep -qxF "STRAIN_SLURM=$dir:$name"; then
+				environ=${environ#/proc/}
+				echo "${environ%/environ}"
+			fi
+		done
+	done
+}
+
+# Pids of processes of jobs, which may outlive their step: proctrack/linuxproc follows parents only.
+# sbatch hands its SLURM_CONF to them.
+of_jobs() {
+	local environ
+	for environ in /proc/[0-9]*/environ; do
+		if { tr '\0' '\n' <"$environ"; } 2>/dev/null |
+			awk -v conf="SLURM_CONF=$dir/slurm.conf" '$0 == conf { c = 1 } /^SLURM_JOB_ID=/ { j = 1 }
+				END { exit !(c && j) }'; then
+			environ=${environ#/proc/}
+			echo "${environ%/environ}"
+		fi
+	done
+}
+
+# With their descendants.
+families() { # PID...
+	local all=" $* " pid parent more=1
+	while [ -n "$more" ]; do
+		more=
+		while read -r pid parent; do
+			if [[ $all == *" $parent "* && $all != *" $pid "* ]]; then
+				all+="$pid "
+				more=1
+			fi
+		done < <(ps -eo pid=,ppid=)
+	done
+	echo "$all"
+}
+
+end_all() { # SIGNAL NAME...
+	local pids signal=$1
+	shift
+	pids=$(marked "$@" | paste -sd ' ')
+	if [ "$signal" = KILL ] && [ -n "$pids" ]; then
+		# shellcheck disable=SC2086
+		pids=$(families $pids)
+	fi
+	# shellcheck disable=SC2086
+	[ -z "${pids// /}" ] || kill "-$signal" $pids 2>/dev/null || true
+}
+
+# Waits for a condition, at most some seconds.
+await() { # SECONDS COMMAND...
+	local until=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		[ $SECONDS -lt $until ] || return 1
+		sleep 0.05
+	done
+}
+
+free_ports() { # N
+	python3 -c '
+import socket, sys
+kept = [socket.socket() for _ in range(int(sys.argv[1]))]
+for one in kept:
+    one.bind(("127.0.0.1", 0))
+print(*[one.getsockname()[1] for one in kept])' "$1"
+}
+
+can_bind_cpus() {
+	[ "$(id -u)" = 0 ]
+}
+
+write_configuration() { # NODES CPUS MEMORY
+	local ports i user
+	user=$(id -un)
+	read -ra ports <<<"$(free_ports $(($1 + 1)))"
+	cat <<-END
+		ClusterName=strain
+		SlurmctldHost=localhost(127.0.0.1)
+		SlurmUser=$user
+		SlurmdUser=$user
+		SlurmctldPort=${ports[0]}
+		AuthType=auth/none
+		CredType=cred/none
+		CryptoType=crypto/none
+		ProctrackType=proctrack/linuxproc
+		TaskPlugin=task/$(can_bind_cpus && echo affinity || echo none)
+		SelectType=select/cons_tres
+		SelectTypeParameters=CR_Core_Memory
+		JobAcctGatherType=jobacct_gather/linux
+		JobAcctGatherFrequency=task=1
+		JobAcctGatherParams=OverMemoryKill
+		AccountingStorageType=accounting_storage/none
+		JobCompType=jobcomp/none
+		MpiDefault=none
+		SlurmdParameters=config_overrides
+		SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1,max_array_tasks=10001
+		SchedulerType=sched/backfill
+		ReturnToService=2
+		SlurmctldTimeout=30
+		SlurmdTimeout=6
+		KillWait=2
+		MinJobAge=300
+		MaxJobCount=20000
+		MaxArraySize=10001
+		InactiveLimit=0
+		Waittime=0
+		JobRequeue=1
+		StateSaveLocation=$dir/state
+		SlurmdSpoolDir=$dir/spool.%n
+		SlurmctldPidFile=$dir/controller.pid
+		SlurmdPidFile=$dir/%n.pid
+		SlurmctldLogFile=$dir/controller.log
+		SlurmdLogFile=$dir/%n.log
+		MailProg=/bin/true
+	END
+	for ((i = 1; i <= $1; i++)); do
+		printf 'NodeName=node%d NodeHostname=localhost NodeAddr=127.0.0.1 Port=%d CPUs=%d RealMemory=%d\n' \
+			"$i" "${ports[i]}" "$2" "$3"
+	done
+	# A job of the first takes the place of jobs of the others.
+	cat <<-END
+		PreemptType=preempt/partition_prio
+		PreemptMode=REQUEUE
+		PartitionName=main Nodes=node[1-$1] Default=YES PriorityTier=9 PreemptMode=OFF
+		PartitionName=requeued Nodes=node[1-$1] PriorityTier=1 PreemptMode=REQUEUE
+		PartitionName=cancelled Nodes=node[1-$1] PriorityTier=1 PreemptMode=CANCEL
+	END
+}
+
+idle() { # N
+	[ "$(sinfo -h -N -p main -t idle -o %N 2>/dev/null | wc -l)" -ge "$1" ]
+}
+
+start_controller() {
+	# -i: a state folder that is new or damaged is no reason to stop
+	start_daemon controller slurmctld -D -i -f "$dir/slurm.conf"
+}
+
+start_node() { # NAME
+	mkdir -p "$dir/spool.$1"
+	start_daemon "$1" slurmd -D -f "$dir/slurm.conf" -N "$1"
+}
+
+start() {
+	local nodes=3 cpus=4 memory=4096 with=/dev/null i
+	while [ $# -gt 0 ]; do
+		case $1 in
+		--nodes) nodes=$2 ;;
+		--cpus) cpus=$2 ;;
+		--memory) memory=$2 ;;
+		--with) with=$2 ;;
+		*) usage ;;
+		esac
+		shift 2
+	done
+	for i in slurmctld slurmd sinfo scontrol scancel; do
+		command -v "$i" >/dev/null || fail "$i is not installed (tools/install.sh test)"
+	done
+	if [ -e "$dir/pids" ] && [ -n "$(marked controller)" ]; then
+		fail "$dir: a Slurm runs there (tools/slurm.sh stop $dir)"
+	fi
+	mkdir -p "$dir/state"
+	: >"$dir/pids"
+	write_configuration "$nodes" "$cpus" "$memory" >"$dir/slurm.conf"
+	cat "$with" >>"$dir/slurm.conf"
+	start_controller
+	for ((i = 1; i <= nodes; i++)); do
+		start_node "node$i"
+	done
+	if ! await 30 idle "$nodes"; then
+		tail -n 5 "$dir"/*.log "$dir"/*.out >&2 || true
+		stop
+		fail 'the nodes did not become idle within 30 s; see above'
+	fi
+	echo "export SLURM_CONF=$dir/slurm.conf"
+}
+
+names() {
+	cut -d ' ' -f 1 "$dir/pids" | sort -u
+}
+
+no_jobs() {
+	local jobs
+	jobs=$(squeue -h -o %A 2>/dev/null) || return 0
+	[ -z "$jobs" ]
+}
+
+none_marked() {
+	# shellcheck disable=SC2046
+	[ -z "$(marked $(names))" ]
+}
+
+stop() {
+	[ -e "$dir/pids" ] || return 0
+	if [ -n "$(marked controller)" ]; then
+		timeout 10 scancel --user="$(id -un)" 2>/dev/null || true
+		await 5 no_jobs || true
+	fi
+	# shellcheck disable=SC2046
+	end_all TERM $(names)
+	if ! await 10 none_marked; then
+		# shellcheck disable=SC2046
+		end_all KILL $(names)
+		await 5 none_marked || fail "$dir: some of its processes do not end"
+	fi
+	# shellcheck disable=SC2046
+	kill -KILL $(of_jobs) 2>/dev/null || true
+	rm -f "$dir/pids"
+}
+
+status() {
+	local name pid started
+	[ -e "$dir/pids" ] || fail "$dir: no Slurm was started there"
+	while read -r name pid started; do
+		printf '%-12s %-8s %s\n' "$name" "$pid" "$(is_alive "$pid" "$started" && echo runs || echo ended)"
+	done <"$dir/pids"
+	sinfo
+	squeue
+}
+
+is_gone() { # NAME
+	[ -z "$(marked "$1")" ]
+}
+
+kill_node() {
+	grep -q "^$1 " "$dir/pids" || fail "$dir: no node $1"
+	if [ "$1" = controller ]; then
+		end_all TERM "$1" # killed, it forgets jobs of the last seconds
+		await 20 is_gone "$1" || end_all KILL "$1"
+	else
+		end_all KILL "$1"
+	fi
+	await 5 is_gone "$1" || fail "$dir: $1 does not end"
+	sed -i "/^$1 /d" "$dir/pids"
+	# Slurm itself notices after a minute or two.
+	[ "$1" = controller ] || scontrol update "NodeName=$1" State=DOWN Reason=killed
+}
+
+revive() {
+	[ -z "$(marked "$1")" ] || fail "$dir: $1 runs"
+	if [ "$1" = controller ]; then
+		start_controller
+	elif [ -d "$dir/spool.$1" ]; then
+		start_node "$1"
+		scontrol update "NodeName=$1" State=RESUME
+	else
+		fail "$dir: no node $1"
+	fi
+}
+
+[ $# -ge 2 ] || usage
+command=$1
+case $2 in
+/*) dir=$2 ;;
+*) dir=$PWD/$2 ;;
+esac
+shift 2
+PATH=$PATH:/usr/sbin:/sbin
+export SLURM_CONF=$dir/slurm.conf
+case $command in
+start) start "$@" ;;
+stop) stop ;;
+status) status ;;
+kill) [ $# = 1 ] || usage; kill_node "$1" ;;
+revive) [ $# = 1 ] || usage; revive "$1" ;;
+*) usage ;;
+esac
