@@ -109,9 +109,9 @@ setup() {
 	prints rank 2 3 4,107
 	diff - <(sed -n '/^RANK/,/^SLOWEST/p' <<<"$output" | sed 's/  the slowest$//') <<-'EOF'
 		RANK  PID   ITERATIONS  SAMPLES/S   MEDIAN  OWN WORK  WAITS
-		   0  6001         900      1,369  26.3 ms   9.39 ms   60 %
-		   1  6002         900      1,369  26.3 ms   9.39 ms   60 %
-		   2  4242         900      1,369  26.3 ms   23.5 ms    0 %
+		   0  6001         900      1,369  26.3 ms   9.35 ms   60 %
+		   1  6002         900      1,369  26.3 ms   9.35 ms   60 %
+		   2  4242         900      1,369  26.3 ms   23.4 ms    0 %
 
 		SLOWEST      AT  EPOCH  ITERATION  WHAT WAS DIFFERENT
 	EOF
