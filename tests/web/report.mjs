@@ -329,6 +329,7 @@ test('spans of the job: the longest, nested, the rest when asked for, and never 
 
 test('a press on a slow iteration in the panel shows it', () =>
 	inReport(at('marked.html'), async (page) => {
+		await page.locator('.panel').first().scrollIntoViewIfNeeded();
 		const [x, y] = await sheetPoint(page, 22.24 / 60, 0.02);
 		await page.mouse.click(x, y);
 		await settle(page);
