@@ -175,8 +175,11 @@ static int list_members(const struct catalogue *c, struct members *ret)
 	ret->items = calloc(c->n + 1, sizeof(*ret->items));
 	for (size_t i = 0; ret->items && i < c->n; i++) {
 		const struct digest *run = &c->runs[i];
+		const char *label = NULL;
+		char *name = joint_name_of(run->labels, run->n_labels, &label);
 		struct member m = {.run = run,
-			.name = joint_name_of(run->labels, run->n_labels, &m.label),
+			.name = name,
+			.label = label,
 			.rank = joint_rank_of(run->labels, run->n_labels),
 			.world = facts_world(run->labels, run->n_labels)};
 		m.apart = m.name ? find_apart(run) : NULL;
