@@ -351,6 +351,26 @@ static void test_energy_by_source(void **state)
 	made_done(&m);
 }
 
+// The second GPU has neither a counter nor readings of its power.
+static void test_a_gpu_without_energy_makes_the_sum_unknown(void **state)
+{
+	(void)state;
+	struct made m;
+	struct energy energy;
+	make(&m, (struct key[]){{NULL, NULL}}, true);
+	m.analysis.overview.gpus[1].entity = GPU_0; // the job uses both
+	m.analysis.overview.gpus[1].busy = NAN;
+	energy_find(&m.analysis, &energy);
+	assert_true(isnan(energy.gpus));
+	near(energy.gpus_sampled, 2000); // of both, by the power of the first
+	measures_compute(&m.analysis, false, m.values, m.reasons);
+	assert_true(isnan(m.values[MEASURE_GPU_ENERGY]));
+	assert_non_null(m.reasons[MEASURE_GPU_ENERGY]);
+	assert_true(isnan(m.values[MEASURE_ENERGY]));
+	near(m.values[MEASURE_GPU_UTILIZATION], 50); // a mean is of those that report
+	made_done(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -363,6 +383,7 @@ int main(void)
 		cmocka_unit_test(test_values_that_are_no_bounds_bound_nothing),
 		cmocka_unit_test(test_no_gpu_is_not_an_unknown_gpu),
 		cmocka_unit_test(test_energy_by_source),
+		cmocka_unit_test(test_a_gpu_without_energy_makes_the_sum_unknown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
