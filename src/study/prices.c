@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -359,10 +360,17 @@ static bool matches(const char *glob, const char *name)
 	return !glob || (*name && fnmatch(glob, name, FNM_CASEFOLD) == 0);
 }
 
+// "none": the machine is known to have no GPU.
+static bool matches_gpu(const char *glob, const struct digest *d)
+{
+	bool none = glob && strcasecmp(glob, "none") == 0;
+	return none ? d->machine[ALLOCATED_GPUS] == 0 : matches(glob, d->gpu);
+}
+
 const struct price_entry *prices_entry(const struct prices *p, const struct digest *d)
 {
 	for (size_t i = 0; i < p->n; i++) {
-		if (matches(p->entries[i].host, d->host) && matches(p->entries[i].gpu, d->gpu)) {
+		if (matches(p->entries[i].host, d->host) && matches_gpu(p->entries[i].gpu, d)) {
 			return &p->entries[i];
 		}
 	}

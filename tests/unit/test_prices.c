@@ -378,6 +378,34 @@ static void test_the_example(void **state)
 	assert_int_equal(prices_tell(&p, &d), 0);
 	assert_costs(d, MEASURE_COST, 0.5 * (2400 / (4 * 8766 * 0.5) + 0.350 * 0.30));
 	digest_done(&d);
+	static const struct {
+		const char *gpu;
+		double gpus, hour, gpu_hour; // of its entry; NAN: not given
+	} machines[] = {{"NVIDIA A100-SXM4-40GB", 8, 32.77, NAN}, {"Tesla T4", 1, 0.526, NAN},
+		{"Tesla P100-PCIE-16GB", 1, NAN, 1.46}, {"Tesla K80", 2, NAN, 0.45},
+		{"", 0, NAN, NAN}};
+	for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++) {
+		d = half_an_hour();
+		d.host = "vm";
+		d.gpu = machines[i].gpu;
+		d.machine[ALLOCATED_GPUS] = machines[i].gpus;
+		const struct price_entry *entry = prices_entry(&p, &d);
+		assert_non_null(entry);
+		assert_true(entry->hour == machines[i].hour ||
+			    (isnan(entry->hour) && isnan(machines[i].hour)));
+		assert_true(entry->gpu_hour == machines[i].gpu_hour ||
+			    (isnan(entry->gpu_hour) && isnan(machines[i].gpu_hour)));
+	}
+	// Other GPUs, and one of which nothing is known, are not free.
+	static const char *const others[] = {
+		"NVIDIA T400 4GB", "Quadro P1000", "NVIDIA RTX A1000", "none", ""};
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		d = half_an_hour();
+		d.host = "vm";
+		d.gpu = others[i];
+		d.machine[ALLOCATED_GPUS] = *d.gpu ? 1 : NAN;
+		assert_null(prices_entry(&p, &d));
+	}
 	prices_done(&p);
 }
 
