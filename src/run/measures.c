@@ -480,7 +480,8 @@ const struct measure measures[N_MEASURES] = {
 		samples_per_second},
 	[MEASURE_TOKENS_PER_SECOND] = {"tokens_per_second", "tokens per second", "{token}/s",
 		MEASURE_KIND_RATE, BETTER_MORE, false,
-		"The same in tokens, for text whose batches say how many they have (ntokens).",
+		"The same in tokens, for text whose batches say how many they have (ntokens, "
+                "nsentences).",
 		tokens_per_second},
 	[MEASURE_STEP] = {"step_seconds", "time of a step", "s", MEASURE_KIND_SECONDS, BETTER_LESS,
 		false, "Median duration of steady iterations.", step},
