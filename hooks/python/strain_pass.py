@@ -35,15 +35,15 @@ class Optimizers:
 class Loader:
     """What is known about one loader; batch_size: None, where the loader does not say it."""
 
-    __slots__ = ("batch_size", "lists", "counted", "tokens", "trains", "evaluates", "ahead", "told", "__weakref__")
+    __slots__ = ("batch_size", "lists", "looks", "tokens", "trains", "evaluates", "ahead", "told", "__weakref__")
 
     def __init__(self, batch_size=None):
         self.batch_size = batch_size
         # Where the number of samples of a batch is found: 0: the first dimension of its first tensor; 1: the length of
         # the batch, a list of samples; 2: that of the lists in it; None: not known yet.
         self.lists = None if batch_size else 0
-        self.counted = 0  # batches that say their number of tokens
-        self.tokens = [0, 0]  # in these, and their samples
+        self.looks = 0  # batches that did not show it
+        self.tokens = [0, 0]  # of batches that say it, not yet added to those of all loaders; and their samples
         self.trains = False  # a pass led to a step
         self.evaluates = False  # a pass led to no step
         self.ahead = deque()  # samples of batches whose backward has not begun

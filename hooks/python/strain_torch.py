@@ -31,6 +31,7 @@ COLLECTIVES = ("all_reduce", "all_gather", "all_gather_into_tensor", "all_gather
 installed = []  # for measuring the cost of the hooks
 GUESSED = "(no loader: samples are guessed from the rows of the model's first argument)"
 SEARCHED = 16  # items of a batch searched for a tensor
+LOOKS = 4  # batches of a loader that show whether they are lists of samples
 
 
 def hook(torch, report):
@@ -56,6 +57,9 @@ class PyTorch:
         self.made = Optimizers()
         self.guessed = False  # the samples of a loop without a loader were reported
         self.most = -1  # number of tensors of the largest one
+        self.counts_tokens = True
+        self.counted = 0  # batches of training loaders that say their number of tokens
+        self.tokens = [0, 0]  # in these, and their samples
         self.device = False  # its features are hooked: CUDA is in use
         self.folder = os.path.dirname(torch.__file__) + os.sep
 
@@ -145,7 +149,8 @@ class PyTorch:
             if loop is not None and self.hook.on:
                 loop.finish()
                 for _, loader in list(self.loaders.values()):
-                    self._tell_tokens(loader)
+                    self._add_tokens(loader)
+                self._tell_tokens()
         except Exception as error:
             self.hook.fail(error)
 
@@ -265,30 +270,45 @@ class PyTorch:
     def _samples(self, batch, loader):
         """The number of samples in a batch; -1: unknown. Batches of images of different sizes (object detection) are lists
         of samples, or a list of images beside one of targets: the first full batch shows which."""
-        count = self._first_dimension(batch)
+        try:
+            count = self._first_dimension(batch)
+        except Exception:
+            return -1  # a container of the job's own
         if loader.lists is None:
-            for lists, found in enumerate((count, _length_of(batch), _length_within(batch))):
-                if found == loader.batch_size:
-                    loader.lists = lists
-                    break
+            _find_lists(loader, batch, count)
         if loader.lists:
             found = (_length_of, _length_within)[loader.lists - 1](batch)
             count = count if found < 0 else found
-        elif isinstance(batch, Mapping) and type(batch.get("ntokens")) is int:
-            self._count_tokens(loader, batch["ntokens"], count)
+        elif type(batch) is dict and self.counts_tokens:
+            try:
+                self._count_tokens(loader, batch, count)
+            except Exception:
+                self.counts_tokens = False  # only they are given up
         return count
 
-    def _count_tokens(self, loader, tokens, samples):
-        """Batches of text may say how many words they have, as fairseq's do. The run is told more and more rarely."""
-        loader.counted += 1
-        loader.tokens[0] += tokens
-        loader.tokens[1] += samples
-        if loader.counted & (loader.counted - 1) == 0:
-            self._tell_tokens(loader)
+    def _count_tokens(self, loader, batch, samples):
+        """Batches of text may say how many words they have beside their number of sentences, as fairseq's do; ntokens alone
+        may be the size of a vocabulary. They count once their loader is known to train."""
+        tokens, sentences = batch.get("ntokens"), batch.get("nsentences")
+        if type(tokens) is int and type(sentences) is int and tokens > 0 and sentences == samples > 0:
+            loader.tokens[0] += tokens
+            loader.tokens[1] += samples
+            if loader.trains:
+                self._add_tokens(loader)
+                self.counted += 1
+                if self.counted & (self.counted - 1) == 0:  # more and more rarely: reports are bounded
+                    self._tell_tokens()
 
-    def _tell_tokens(self, loader):
-        tokens, samples = loader.tokens
-        if loader.trains and tokens > 0 and samples > 0:
+    def _add_tokens(self, loader):
+        """To those of all training loaders."""
+        if loader.trains:
+            for i, amount in enumerate(loader.tokens):
+                self.tokens[i] += amount
+            loader.tokens = [0, 0]
+
+    def _tell_tokens(self):
+        tokens, samples = self.tokens
+        if samples > 0:
             self.report.say("tokens_per_sample", "%.6g" % (tokens / samples))
 
     def _first_dimension(self, batch):
@@ -699,13 +719,30 @@ class PyTorch:
 
 def _length_of(batch):
     """Number of items of a list; -1 if it is none."""
-    return len(batch) if isinstance(batch, (list, tuple)) else -1
+    return len(batch) if type(batch) in (list, tuple) else -1
 
 
 def _length_within(batch):
-    """Number of items of each list in a list, where it has lists only and all are as long; else -1."""
-    lengths = {_length_of(item) for item in batch} if isinstance(batch, (list, tuple)) else ()
+    """Number of items of each list in a short list, where it has lists only and all are as long; else -1."""
+    if not 0 < _length_of(batch) <= SEARCHED:
+        return -1
+    lengths = {_length_of(item) for item in batch}
     return lengths.pop() if len(lengths) == 1 else -1
+
+
+def _find_lists(loader, batch, count):
+    """Looks where the number of samples is that the loader's batch size says; a few batches show it, or none does.
+    count: the first dimension of the first tensor."""
+    loader.looks += 1
+    length = _length_of(batch)
+    if loader.batch_size == 1 and length == 1 and not _length_of(batch[0]) > 0:
+        length = -1  # a batch that the data set made: it has one item, and any number of samples
+    for lists, found in enumerate((count, length, _length_within(batch))):
+        if found == loader.batch_size:
+            loader.lists = lists
+            return
+    if loader.looks >= LOOKS:
+        loader.lists = 0
 
 
 def _batch_size(loader):

@@ -635,21 +635,32 @@ static inline void strain_iteration(int64_t number, int64_t samples)
 }
 
 // What a sample is, one word in the plural: "steps", "frames". Rates of the run are named after it.
-// Once in a program: it opens and writes a file, hook-PID, which the recorder reads.
+// Blanks become "_"; other characters than letters, "_" and "-" are left out, and so is what is
+// longer than 32 bytes. Once in a program: it opens and writes a file, hook-PID, which the recorder
+// reads.
 static inline void strain_unit(const char *name)
 {
 	char file[32] = "hook-", line[64] = "samples_unit ";
-	size_t length = name ? strlen(name) : 0, used = strlen(line);
-	if (!strain_marker_here() || length == 0 || length + 1 > sizeof(line) - used) {
+	size_t used = strlen(line), end = used;
+	for (; name && *name && end < used + 32; name++) {
+		char at = *name, lower = STRAIN_MARKER_CAST(char, at | 0x20);
+		if (at == ' ' || at == '\t' || at == '\n') {
+			if (end > used && line[end - 1] != '_') {
+				line[end++] = '_';
+			}
+		} else if ((lower >= 'a' && lower <= 'z') || at == '_' || at == '-') {
+			line[end++] = at;
+		}
+	}
+	if (!strain_marker_here() || end == used) {
 		return;
 	}
-	memcpy(line + used, name, length);
-	line[used + length] = '\n';
+	line[end++] = '\n';
 	strain_marker_append(
 		file + strlen(file), STRAIN_MARKER_CAST(uint64_t, getpid()))[-1] = '\0';
 	int fd = strain_marker_open(strain_marker_global_.directory, file, O_WRONLY | O_APPEND);
 	if (fd >= 0) {
-		(void)!write(fd, line, used + length + 1);
+		(void)!write(fd, line, end);
 		close(fd);
 	}
 }

@@ -5,9 +5,11 @@
 
 #include "machine/machine.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/cleanup.h"
 #include "base/text.h"
@@ -16,6 +18,7 @@
 
 // Only the first lines of these files are needed (cpuinfo has a kB for every CPU).
 #define READ_MAX_BYTES 8192u
+#define TABLE_MAX_BYTES (512 * 1024) // of PCI devices: 2,000 with all their resources
 
 // Copies the first line, trimmed.
 static void copy_line(struct cursor c, char *to, size_t size)
@@ -61,6 +64,26 @@ static void read_model(int root_fd, char *to, size_t size)
 			}
 		}
 	}
+}
+
+// The kernel gives the table a page at a time: the GPUs are often behind the first one.
+int machine_pci_devices(int root_fd, const char *vendor)
+{
+	struct host_file f = HOST_FILE_CLOSED;
+	struct cursor table, line, field;
+	int n = 0, r = host_file_open(&f, root_fd, "proc/bus/pci/devices", NULL);
+	r = r < 0 ? r : host_file_read_to_end(&f, &table);
+	if (r == 0 && table.end - table.at > TABLE_MAX_BYTES) {
+		r = -EFBIG;
+	}
+	while (r == 0 &&
+		cursor_line(&table, &line)) { // "0100\t10de20b2\t...": place, vendor and device
+		bool is = cursor_word(&line, &field) && cursor_word(&line, &field) &&
+		          field.end - field.at == 8;
+		n += is && strncasecmp(field.at, vendor, 4) == 0;
+	}
+	host_file_close(&f);
+	return r < 0 ? r : n;
 }
 
 static unsigned read_allowed_cpus(int root_fd)

@@ -25,6 +25,10 @@ struct machine {
 // Reads what is available; the rest stays 0 or "". Never fails.
 void machine_read(int root_fd, struct machine *ret);
 
+// Counts the PCI devices of a vendor, such as "10de", in the kernel's table. -errno; -EFBIG: the
+// table has no end, so nothing is known.
+int machine_pci_devices(int root_fd, const char *vendor);
+
 // Returns the attributes of the host entity, a JSON object of the known fields above. Owned by the
 // caller; NULL: out of memory.
 char *machine_attributes(const struct machine *machine);

@@ -745,20 +745,10 @@ static void put_command(struct description *d, char *const *command)
 // The number of PCI devices of NVIDIA: 0 tells that a machine without a driver has no GPU to lose.
 static void put_pci_devices(struct description *d)
 {
-	enum { TABLE_BYTES = 1024 * 1024 };
-	_cleanup_free_ char *buffer = malloc(TABLE_BYTES);
-	struct cursor table, line, field;
-	unsigned n = 0;
-	if (!buffer || file_read_once(d->root, "proc/bus/pci/devices", buffer, TABLE_BYTES, &table,
-			       NULL) < 0) {
-		return;
+	int n = machine_pci_devices(d->root, "10de");
+	if (n >= 0) {
+		put_format(d, "nvidia_pci_devices", "%d", n);
 	}
-	while (cursor_line(&table, &line)) { // "0100\t10de20b2\t...": place, vendor and device
-		bool is = cursor_word(&line, &field) && cursor_word(&line, &field) &&
-		          field.end - field.at == 8;
-		n += is && strncasecmp(field.at, "10de", 4) == 0;
-	}
-	put_format(d, "nvidia_pci_devices", "%u", n);
 }
 
 static void put_machine(struct description *d)

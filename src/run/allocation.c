@@ -2,8 +2,8 @@
 // SPDX-FileCopyrightText: the strain authors
 //
 // What bounds the job. Limits of a whole node (quota, memory, Slurm's figures) are divided by the
-// ranks that share them; CPU affinity and visible GPUs are those of this rank already, if it was
-// bound.
+// ranks that share them; CPU affinity, visible GPUs and the memory that `strain run --memory` gave
+// are those of this rank already, if it was bound.
 
 #include "run/allocation.h"
 
@@ -25,6 +25,7 @@
 static const char whole_machine[] = "the whole machine";
 static const char share_of_machine[] = "a share of the whole machine for each rank";
 static const char by_slurm[] = "Slurm";
+static const char name_unknown[] = "(unknown)"; // of a GPU whose driver does not say it
 
 // A fact of the run that is a positive number; NAN: there is none. Environment variables are
 // recorded as they were.
@@ -134,7 +135,8 @@ static void find_memory(const struct analysis *a, struct allocation *ret)
 	double cgroup = fmin(overview_limit(t->reader, "cgroup_memory_bytes"),
 		tables_figure(t, tables_first(t, ENTITY_JOB), NAME_MEMORY_LIMIT, FIGURE_MAX));
 	bound_by_machine(memory, ret, host);
-	bound(memory, cgroup / ret->ranks, "the memory limit of its cgroup");
+	bool own = t->reader && reader_run(t->reader, "limit_memory");
+	bound(memory, own ? cgroup : cgroup / ret->ranks, "the memory limit of its cgroup");
 	bound(memory, fact(a, "slurm_mem_per_node") * SLURM_MB / ret->ranks, by_slurm);
 	bound(memory,
 		fact(a, "slurm_mem_per_cpu") * SLURM_MB * fact(a, "slurm_cpus_on_node") /
@@ -161,6 +163,28 @@ static const char *why_no_gpu(const struct analysis *a)
 	return reason;
 }
 
+// The name of a GPU that the job uses, else of one that it may use, else of any. NULL: none is
+// known.
+static const char *name_of_gpu(const struct analysis *a)
+{
+	const char *names[N_GPU_OWNERS] = {NULL};
+	for (size_t i = a->overview.n_gpus; i-- > 0;) { // the first of each
+		const char *name = a->overview.gpus[i].name;
+		if (name && strcmp(name, name_unknown) != 0) {
+			names[gpu_owner(a, i)] = name;
+		}
+	}
+	return names[GPU_OF_JOB]  ? names[GPU_OF_JOB]
+	       : names[GPU_SPARE] ? names[GPU_SPARE]
+	                          : names[GPU_OF_OTHERS];
+}
+
+// Fewer GPUs than ranks are the rank's own: each sees only its part of the node.
+static double gpus_of_rank(double gpus, const struct allocation *all)
+{
+	return gpus >= all->ranks ? gpus / all->ranks : gpus;
+}
+
 static void find_gpus(const struct analysis *a, struct allocation *ret)
 {
 	struct allocated *gpus = &ret->of[ALLOCATED_GPUS];
@@ -170,7 +194,6 @@ static void find_gpus(const struct analysis *a, struct allocation *ret)
 	for (size_t i = 0; i < o->n_gpus; i++) {
 		enum gpu_owner owner = gpu_owner(a, i);
 		visible += owner != GPU_OF_OTHERS;
-		ret->gpu = ret->gpu || owner == GPU_OF_OTHERS ? ret->gpu : o->gpus[i].name;
 		// NAN if one is not known.
 		used += owner == GPU_OF_JOB ? o->gpus[i].busy * ret->recorded_s : 0;
 	}
@@ -182,11 +205,13 @@ static void find_gpus(const struct analysis *a, struct allocation *ret)
 		}
 		return;
 	}
-	ret->gpu = ret->gpu ? ret->gpu : o->gpus[0].name;
+	ret->gpu = name_of_gpu(a);
 	gpus->used = used;
-	bound_by_machine(gpus, ret, (double)o->n_gpus);
+	if ((double)o->n_gpus >= ret->ranks) {
+		bound_by_machine(gpus, ret, (double)o->n_gpus);
+	}
 	bound(gpus, visible, "the GPUs that it may use");
-	bound(gpus, fact(a, "slurm_gpus_on_node") / ret->ranks, by_slurm);
+	bound(gpus, gpus_of_rank(fact(a, "slurm_gpus_on_node"), ret), by_slurm);
 	if (visible == 0) {
 		gpus->amount = 0;
 		gpus->by = "it may use none";
@@ -235,10 +260,11 @@ static void append_amount(struct text *t, enum allocated_kind kind, double amoun
 	}
 }
 
-// ", 25 % used: 12 s of 48 s"; of memory without the times.
+// ", 25 % used: 12 s of 48 s"; of memory without the times. A job that was allocated less than it
+// could take used more.
 static void append_use(struct text *t, const struct allocation *a, enum allocated_kind kind)
 {
-	double held = a->of[kind].amount * a->recorded_s, used = fmin(a->of[kind].used, held);
+	double held = a->of[kind].amount * a->recorded_s, used = a->of[kind].used;
 	if (!isfinite(a->of[kind].used) || !(held > 0)) {
 		text_append_string(t, ", use not measured");
 		return;
@@ -269,6 +295,19 @@ static const char *bound_of_all(const struct allocation *a)
 	return by;
 }
 
+static void append_unknown(struct text *t, const struct allocation *a)
+{
+	static const char *const names[N_ALLOCATED] = {[ALLOCATED_CPUS] = "CPUs",
+		[ALLOCATED_MEMORY] = "memory",
+		[ALLOCATED_GPUS] = "GPUs"};
+	for (size_t i = 0; i < N_ALLOCATED && t->length > 0; i++) {
+		if (isnan(a->of[i].amount) && a->of[i].why) {
+			text_format(t, "; %s not known: ", names[i]);
+			text_append_printable(t, a->of[i].why, strlen(a->of[i].why));
+		}
+	}
+}
+
 void allocation_append(struct text *t, const struct allocation *a)
 {
 	const char *all = bound_of_all(a);
@@ -285,4 +324,5 @@ void allocation_append(struct text *t, const struct allocation *a)
 	if (all) {
 		text_format(t, " (%s)", all);
 	}
+	append_unknown(t, a);
 }

@@ -33,8 +33,8 @@ struct allocation {
 	double recorded_s; // the part of it to which `used` refers
 	double ranks; // processes of one job that share this node, each with its own run; at least
 	              // 1
-	// Name of the first GPU that the job may use, else of the machine's first; NULL: none
-	// known. Escape it
+	// Name of the first GPU that the job uses, else of one that it may use, else of the
+	// machine's first; NULL: none known. Escape it
 	const char *gpu;
 };
 
@@ -54,5 +54,6 @@ double allocated_idle(const struct allocation *a, enum allocated_kind kind, cons
 double allocation_slurm_tasks(const char *list, int64_t node);
 
 // Appends "4 CPUs (its CPU affinity), 25 % used: 12 s of 48 s; 16 GB of memory (the whole machine),
-// 1.3 % used"; what bounds all of it comes once, at the end. Nothing if nothing is known.
+// 1.3 % used; GPUs not known: REASON"; what bounds all of it comes once, at the end. Nothing if
+// nothing is known.
 void allocation_append(struct text *t, const struct allocation *a);

@@ -23,13 +23,17 @@ void energy_find(const struct analysis *a, struct energy *ret)
 		.platform = tables_figure(t, host, NAME_PLATFORM_ENERGY, FIGURE_TOTAL),
 		.gpus = NAN,
 		.gpus_sampled = NAN};
+	size_t n = 0;
+	// What one GPU does not report makes the sum unknown: it is no 0, and both sums are of the
+	// same GPUs.
 	for (size_t i = 0; i < a->overview.n_gpus; i++) {
 		const struct gpu_figures *gpu = &a->overview.gpus[i];
 		if (gpu_owner(a, i) == GPU_OF_JOB) {
 			double power = tables_figure(t, gpu->entity, NAME_GPU_POWER, FIGURE_MEAN);
-			ret->gpus = words_sum(ret->gpus, gpu->energy_joules);
-			ret->gpus_sampled = words_sum(
-				ret->gpus_sampled, power * a->overview.recorded_s);
+			double sampled = power * a->overview.recorded_s;
+			ret->gpus = n > 0 ? ret->gpus + gpu->energy_joules : gpu->energy_joules;
+			ret->gpus_sampled = n > 0 ? ret->gpus_sampled + sampled : sampled;
+			n++;
 		}
 	}
 }

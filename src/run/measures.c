@@ -279,7 +279,8 @@ static const char *why_no_gpu(const struct analysis *a)
 	return a->overview.n_gpus == 0 ? "no GPU was recorded" : "the job used no GPU";
 }
 
-// A figure over the GPUs of the job, as mean or sum. Other GPUs would dilute it.
+// A figure over the GPUs of the job, as mean of those that have it, or as sum, which is not known
+// if that of one is not. Other GPUs would dilute it.
 static double over_gpus(const struct analysis *a, double (*figure)(const struct gpu_figures *gpu),
 	bool mean, const char **ret_why)
 {
@@ -287,8 +288,9 @@ static double over_gpus(const struct analysis *a, double (*figure)(const struct 
 	size_t n = 0;
 	for (size_t i = 0; i < a->overview.n_gpus; i++) {
 		double value = figure(&a->overview.gpus[i]);
-		if (gpu_owner(a, i) == GPU_OF_JOB && isfinite(value)) {
-			sum = words_sum(sum, value);
+		bool has = isfinite(value);
+		if (gpu_owner(a, i) == GPU_OF_JOB && (has || !mean)) {
+			sum = n > 0 ? sum + value : value;
 			n++;
 		}
 	}
@@ -478,7 +480,8 @@ const struct measure measures[N_MEASURES] = {
 		samples_per_second},
 	[MEASURE_TOKENS_PER_SECOND] = {"tokens_per_second", "tokens per second", "{token}/s",
 		MEASURE_KIND_RATE, BETTER_MORE, false,
-		"The same in tokens, for text whose batches say how many they have (ntokens).",
+		"The same in tokens, for text whose batches say how many they have (ntokens, "
+                "nsentences).",
 		tokens_per_second},
 	[MEASURE_STEP] = {"step_seconds", "time of a step", "s", MEASURE_KIND_SECONDS, BETTER_LESS,
 		false, "Median duration of steady iterations.", step},

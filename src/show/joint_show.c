@@ -293,6 +293,16 @@ static void append_clocks(struct text *t, const struct joint *j)
 	}
 }
 
+// What the samples of all runs are; "samples" if they differ or one does not say it.
+static const char *unit_of(const struct joint *j)
+{
+	const char *unit = j->n > 0 ? j->ranks[0].run->unit : "";
+	for (size_t i = 0; i < j->n && *unit; i++) {
+		unit = strcmp(unit, j->ranks[i].run->unit) == 0 ? unit : "";
+	}
+	return *unit ? unit : "samples";
+}
+
 static void append_heading(struct text *t, const struct joint *j)
 {
 	text_append_string(t, "job ");
@@ -306,7 +316,7 @@ static void append_heading(struct text *t, const struct joint *j)
 	if (isfinite(j->samples_per_s)) {
 		text_append_string(t, "; ");
 		words_append_number(t, j->samples_per_s);
-		text_append_string(t, " samples/s");
+		text_format(t, " %s/s", unit_of(j));
 	}
 	text_append_string(t, "\n");
 }
@@ -319,7 +329,7 @@ struct totals {
 
 static void add_host(const struct joint *j, const char *host, struct totals *ret)
 {
-	double hours = 0, idle = 0, cost = 0, machine = NAN, longest_s = 0;
+	double hours = 0, idle = 0, cost = 0, idle_cost = 0, machine = NAN, longest_s = 0;
 	const struct digest *last = NULL;
 	for (size_t i = 0; i < j->n; i++) {
 		const struct digest *run = j->ranks[i].run;
@@ -327,6 +337,7 @@ static void add_host(const struct joint *j, const char *host, struct totals *ret
 			hours += run->measures[MEASURE_CPU_HOURS_ALLOCATED];
 			idle += run->measures[MEASURE_IDLE_CPU_HOURS];
 			cost += run->measures[MEASURE_COST];
+			idle_cost += run->measures[MEASURE_IDLE_COST];
 			machine = run->host_cpus;
 			longest_s = fmax(longest_s, run->measures[MEASURE_DURATION]);
 			last = run;
@@ -340,7 +351,7 @@ static void add_host(const struct joint *j, const char *host, struct totals *ret
 	ret->cpu_hours += share * hours;
 	ret->idle_cpu_hours += left;
 	ret->cost += share * cost;
-	ret->idle_cost += hours > 0 ? share * cost * left / (share * hours) : NAN;
+	ret->idle_cost += share * idle_cost;
 }
 
 static struct totals find_totals(const struct joint *j)
@@ -358,7 +369,7 @@ static struct totals find_totals(const struct joint *j)
 	return sum;
 }
 
-// "allocated 2.0 h of CPU time, of which 1.5 h idle; 1.20 USD, of which 0.90 USD for idle CPUs".
+// "allocated 2.0 h of CPU time, of which 1.5 h idle; 1.20 USD, of which 0.90 USD idle".
 static void append_allocated(struct text *t, const struct joint *j)
 {
 	struct totals all = find_totals(j);
@@ -374,9 +385,11 @@ static void append_allocated(struct text *t, const struct joint *j)
 	if (currency && isfinite(all.cost)) {
 		text_append_string(t, "; ");
 		prices_append_amount(t, all.cost, currency);
+	}
+	if (currency && isfinite(all.cost) && isfinite(all.idle_cost)) {
 		text_append_string(t, ", of which ");
 		prices_append_amount(t, all.idle_cost, currency);
-		text_append_string(t, " for idle CPUs");
+		text_append_string(t, " idle");
 	}
 	text_append_string(t, "\n");
 }

@@ -1244,11 +1244,13 @@ static int warn_of_load(struct compare_warnings *w, const struct pivot_request *
 
 // --- units
 
-// Whether a value of the table is a rate of samples.
+// Whether a value of the table is a rate or a price of samples.
 static bool shows_samples(const struct pivot_request *request)
 {
 	for (size_t i = 0; i < request->n_values; i++) {
-		if (request->values[i].measure == MEASURE_SAMPLES_PER_SECOND) {
+		size_t measure = request->values[i].measure;
+		if (measure == MEASURE_SAMPLES_PER_SECOND || measure == MEASURE_SAMPLES_PER_COST ||
+			measure == MEASURE_COST_PER_MILLION_SAMPLES) {
 			return true;
 		}
 	}

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -179,6 +180,11 @@ static int check_entry(
 		return yaml_error(r->yaml, node, r->e, "gb_hour",
 			"expected a price of GB (10^9 bytes) or of GiB, found both");
 	}
+	if (yaml_get(node, "charge") && !bought && !yaml_get(node, "hour")) {
+		return yaml_error(r->yaml, node, r->e, "charge",
+			"expected with the price of a machine (hour, price, kwh, ...), found only "
+			"prices of what is allocated");
+	}
 	const char *lacking = !rented && !bought                                        ? "a price"
 	                      : isfinite(entry->price) && !isfinite(entry->years)       ? "years"
 	                      : isfinite(entry->years) && !isfinite(entry->price)       ? "a price"
@@ -239,7 +245,7 @@ static int read_currency(const struct list_reading *r, const struct yaml_node *n
 {
 	static const char letters[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
-	if (!is_scalar(node) || strlen(node->text) > PRICES_CURRENCY_MAX ||
+	if (!is_scalar(node) || !*node->text || strlen(node->text) > PRICES_CURRENCY_MAX ||
 		node->text[strspn(node->text, letters)]) {
 		return yaml_wrong(r->yaml, node, r->e, "currency",
 			"a word of at most %d letters such as USD", PRICES_CURRENCY_MAX);
@@ -354,10 +360,17 @@ static bool matches(const char *glob, const char *name)
 	return !glob || (*name && fnmatch(glob, name, FNM_CASEFOLD) == 0);
 }
 
+// "none": the machine is known to have no GPU.
+static bool matches_gpu(const char *glob, const struct digest *d)
+{
+	bool none = glob && strcasecmp(glob, "none") == 0;
+	return none ? d->machine[ALLOCATED_GPUS] == 0 : matches(glob, d->gpu);
+}
+
 const struct price_entry *prices_entry(const struct prices *p, const struct digest *d)
 {
 	for (size_t i = 0; i < p->n; i++) {
-		if (matches(p->entries[i].host, d->host) && matches(p->entries[i].gpu, d->gpu)) {
+		if (matches(p->entries[i].host, d->host) && matches_gpu(p->entries[i].gpu, d)) {
 			return &p->entries[i];
 		}
 	}
@@ -424,6 +437,23 @@ static bool has_measured_energy(const struct price_entry *entry)
 	return isfinite(entry->kwh) && !isfinite(entry->watts);
 }
 
+// Of the machine, its share; the energy of GPUs is that of the job's own. Of a run that was
+// recorded in part, the rest is not known.
+static struct sum energy(const struct digest *d, struct sum share)
+{
+	double all = d->measures[MEASURE_ENERGY], host = d->measures[MEASURE_HOST_ENERGY];
+	struct sum joules = {.value = NAN};
+	if (d->partial && *d->partial) {
+		joules.why = d->partial;
+	} else {
+		add(&joules, all, d->reasons[MEASURE_ENERGY]);
+		add(&joules, host, d->reasons[MEASURE_HOST_ENERGY]);
+		add(&joules, share.value, share.why);
+		joules.value = share.value * host + (all - host);
+	}
+	return joules;
+}
+
 static struct sum cost(const struct price_entry *entry, const struct digest *d)
 {
 	struct sum total = {0}, share = charged_share(entry, d);
@@ -434,8 +464,8 @@ static struct sum cost(const struct price_entry *entry, const struct digest *d)
 			share.why ? share.why : d->reasons[MEASURE_DURATION]);
 	}
 	if (has_measured_energy(entry)) {
-		add(&total, entry->kwh * share.value * d->measures[MEASURE_ENERGY] / JOULES_PER_KWH,
-			share.why ? share.why : d->reasons[MEASURE_ENERGY]);
+		struct sum joules = energy(d, share);
+		add(&total, entry->kwh * joules.value / JOULES_PER_KWH, joules.why);
 	}
 	for (size_t i = 0; i < N_ALLOCATED; i++) {
 		double hour = resource_hour(entry, resources[i].kind);

@@ -36,7 +36,7 @@ enum price_charge {
 struct price_entry {
 	unsigned line; // in the file, from 1
 	const char *host; // glob, without regard to case; NULL: any
-	const char *gpu; // the same of the GPU's name; NULL: any, also none
+	const char *gpu; // the same of the GPU's name; "none": no GPU; NULL: any, also none
 	enum price_charge charge;
 	double hour; // of the whole machine
 	double cpu_hour; // of one CPU that the job was allocated

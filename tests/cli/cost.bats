@@ -40,9 +40,14 @@ setup() {
 	unset COLUMNS STRAIN_DIR STRAIN_PRICES
 }
 
-# CPUs that a job may use here; nproc heeds OMP_NUM_THREADS.
-cpus() {
+# CPUs by affinity; nproc heeds OMP_NUM_THREADS.
+affinity() {
 	python3 -c 'import os; print(len(os.sched_getaffinity(0)))'
+}
+
+# CPUs that a job is allocated here; a quota may be less than the affinity, and no whole number.
+cpus() {
+	value 'd["allocation"]["cpus"]["allocated"]' "$STRAIN" show --json runs/idle.strain
 }
 
 # EXPRESSION of the document d that a command printed.
@@ -56,32 +61,42 @@ print(eval(sys.argv[1]))' "$expression"
 
 @test "a job is allocated the CPUs that it may use, and what it did not use is idle" {
 	cpus=$(cpus)
-	[ "$(value 'd["allocation"]["cpus"]["allocated"]' "$STRAIN" show --json runs/busy.strain)" = "$cpus" ]
 	# 0.8 s of CPU time were used, by the job's own clock; python needs some more to start.
 	value 'd["allocation"]["cpus"]' "$STRAIN" show --json runs/busy.strain >cpus
-	python3 - "$(cat cpus)" "$cpus" <<-'EOF'
+	python3 - "$(cat cpus)" "$cpus" "$(affinity)" <<-'EOF'
 		import ast, sys
-		cpus, n = ast.literal_eval(sys.argv[1]), int(sys.argv[2])
+		cpus, n, affinity = ast.literal_eval(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
+		assert cpus["allocated"] == n <= affinity, (cpus, affinity)
+		assert n == affinity or "quota" in cpus["by"] or "Slurm" in cpus["by"], (cpus, affinity)
 		assert cpus["used_s"] >= 0.79, cpus
 		assert abs(cpus["held_s"] - cpus["used_s"] - cpus["idle_s"]) < 1e-6 * cpus["held_s"], cpus
 		assert cpus["missing"] is None, cpus
 	EOF
 	run -0 "$STRAIN" show runs/busy.strain
-	prints Allocated "$cpus"
+	prints Allocated "${cpus%.0}"
 }
 
 @test "limits of the job bound what it was allocated" {
 	taskset -c "$(taskset -pc $$ | sed 's/.*: //; s/[-,].*//')" "$STRAIN" run --force -o one.strain -- true 2>/dev/null
-	[ "$(value 'd["allocation"]["cpus"]["allocated"]' "$STRAIN" show --json one.strain)" = 1 ]
-	[ "$(cpus)" = 1 ] ||
+	[ "$(value 'd["allocation"]["cpus"]["allocated"] == min(1, '"$(cpus)"')' "$STRAIN" show --json one.strain)" = True ]
+	[ "$(value "$(cpus) <= 1" "$STRAIN" show --json one.strain)" = True ] ||
 		[ "$(value 'd["allocation"]["cpus"]["by"]' "$STRAIN" show --json one.strain)" = "its CPU affinity" ]
 }
 
 @test "an attached process is bounded by its own affinity" {
-	taskset -c "$(taskset -pc $$ | sed 's/.*: //; s/[-,].*//')" sleep 2 3>&- &
-	sleep 0.2
-	"$STRAIN" run --force -o attached.strain --pid $! 2>/dev/null
-	[ "$(value 'd["allocation"]["cpus"]["allocated"]' "$STRAIN" show --json attached.strain)" = 1 ]
+	mkfifo ready go
+	taskset -c "$(taskset -pc $$ | sed 's/.*: //; s/[-,].*//')" sh -c 'echo >ready; read -r _ <go' 3>&- &
+	local process=$! recorder
+	timeout 60 cat ready >/dev/null # it runs, on its one CPU
+	"$STRAIN" run --force -o attached.strain --pid $process 2>/dev/null 3>&- &
+	recorder=$!
+	for _ in $(seq 300); do
+		[ -z "$("$STRAIN" sql attached.strain --csv "SELECT value FROM run WHERE key = 'limits'" 2>/dev/null | tail -n +2)" ] || break
+		sleep 0.1
+	done
+	timeout 60 sh -c 'echo >go'
+	wait $recorder
+	[ "$(value 'd["allocation"]["cpus"]["allocated"] == min(1, '"$(cpus)"')' "$STRAIN" show --json attached.strain)" = True ]
 }
 
 @test "Slurm's allocation counts in a task on its node, and is shared by the tasks of a step" {
@@ -91,7 +106,7 @@ print(eval(sys.argv[1]))' "$expression"
 	export SLURMD_NODENAME=node1
 	"$STRAIN" run --force -o batch.strain -- true 2>/dev/null
 	[ "$(value '[d["allocation"][k]["allocated"] for k in ("cpus", "memory_bytes")]' "$STRAIN" show --json batch.strain)" = \
-		"[1, 536870912]" ]
+		"[$(python3 -c "print(min(1, $(cpus)))"), 536870912]" ]
 	[ "$(value 'd["allocation"]["memory_bytes"]["by"]' "$STRAIN" show --json batch.strain)" = Slurm ]
 	SLURM_STEP_TASKS_PER_NODE='4,2(x2)' SLURM_NODEID=2 "$STRAIN" run --force -o rank.strain -- true 2>/dev/null
 	[ "$(value '[d["allocation"]["ranks"]] + [d["allocation"][k]["allocated"] for k in ("cpus", "memory_bytes")]' \
@@ -109,7 +124,7 @@ print(eval(sys.argv[1]))' "$expression"
 @test "ranks of torchrun or mpirun share the machine" {
 	LOCAL_WORLD_SIZE=4 "$STRAIN" run --force -o torch.strain -- true 2>/dev/null
 	[ "$(value 'd["allocation"]["ranks"]' "$STRAIN" show --json torch.strain)" = 4 ]
-	[ "$(value 'd["allocation"]["cpus"]["allocated"] * 4' "$STRAIN" show --json torch.strain)" = "$(cpus).0" ]
+	[ "$(value 'd["allocation"]["cpus"]["allocated"] * 4 == '"$(cpus)" "$STRAIN" show --json torch.strain)" = True ]
 }
 
 @test "GPUs are allocated that the job may see, and a machine is known by its GPU" {
@@ -167,7 +182,7 @@ print(eval(sys.argv[1]))' "$expression"
 		value 'd["cost"]' "$STRAIN" show --json --prices prices.yaml "runs/$name.strain" >cost
 		python3 - "$(cat cost)" "$(cat $name.seconds)" "$(cpus)" <<-'EOF'
 			import ast, sys
-			cost, seconds, cpus = ast.literal_eval(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
+			cost, seconds, cpus = ast.literal_eval(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
 			assert cost["currency"] == "EUR", cost
 			# The job took at least 0.8 s, and no longer than the stopwatch around it.
 			assert 0.8 * cpus <= cost["cost"] <= seconds * cpus, (cost, seconds)
@@ -198,6 +213,37 @@ print(eval(sys.argv[1]))' "$expression"
 	[ "$(STRAIN_PRICES=prices.yaml value 'd["cost"]["currency"]' "$STRAIN" show --json --prices other.yaml runs/idle.strain)" = USD ]
 	[ "$(STRAIN_PRICES='' value 'd["cost"]' "$STRAIN" show --json runs/idle.strain)" = None ]
 	fails_with 1 STRAIN_PRICES none.yaml -- env STRAIN_PRICES=none.yaml "$STRAIN" show runs/idle.strain
+}
+
+# Memory costs here, too, so what is idle is no share of CPUs alone.
+@test "the ranks of a job cost what their runs cost" {
+	printf 'currency: EUR\nmachines:\n  - {cpu_hour: 3600, gb_hour: 7200}\n' >memory.yaml
+	mkdir -p ranks
+	for rank in 0 1; do
+		LOCAL_WORLD_SIZE=2 \
+			"$STRAIN" run --force --label job=two --label RANK=$rank -o "ranks/$rank.strain" -- sleep 0.5 2>/dev/null
+		"$STRAIN" show --json --prices memory.yaml "ranks/$rank.strain" >"rank$rank.json" 2>/dev/null
+	done
+	run -0 --separate-stderr "$STRAIN" show --prices memory.yaml ranks
+	python3 - "$output" <<-'EOF'
+		import json, re, sys
+		runs = [json.load(open("rank%d.json" % rank))["cost"] for rank in (0, 1)]
+		shown = re.search(r"; ([0-9.]+) EUR, of which ([0-9.]+) EUR idle\n", sys.argv[1])
+		for text, key in zip(shown.groups(), ("cost", "idle_cost")):
+		    assert abs(float(text) - sum(run[key] for run in runs)) <= 0.0051, (shown.group(0), runs)
+	EOF
+}
+
+@test "a price of samples says what they are" {
+	mkdir -p unit
+	# shellcheck disable=SC2016
+	"$STRAIN" run --force --label kind=video -o unit/frames.strain -- sh -c 'echo samples_unit frames >"$STRAIN_MARKERS/hook-4"' 2>/dev/null
+	for value in samples_per_cost cost_per_million_samples; do
+		run -0 "$STRAIN" compare unit --rows kind --value $value --prices prices.yaml
+		prints 'samples are frames'
+	done
+	run -0 "$STRAIN" compare unit --rows kind --value cost --prices prices.yaml
+	! grep -q 'samples are' <<<"$output" || return 1
 }
 
 @test "pages have costs" {
@@ -275,7 +321,7 @@ print(eval(sys.argv[1]))' "$expression"
 	python3 - "$(cat pair)" "$(cpus)" <<-'EOF'
 		import ast, sys
 		per_cost, per_second = ast.literal_eval(sys.argv[1])
-		assert abs(per_cost * int(sys.argv[2]) / per_second - 1) < 1e-6, sys.argv
+		assert abs(per_cost * float(sys.argv[2]) / per_second - 1) < 1e-6, sys.argv
 	EOF
 }
 
@@ -292,10 +338,10 @@ print(eval(sys.argv[1]))' "$expression"
 		assert answer == kept and "cost" not in kept
 		assert cost["currency"] == "EUR" and cost["missing"] is None, cost
 		# A CPU second costs 1, and the job may use all CPUs.
-		assert abs(cost["now"] * answer["rate"]["now"] / 1e6 / int(sys.argv[1]) - 1) < 1e-6, (cost, answer["rate"])
+		assert abs(cost["now"] * answer["rate"]["now"] / 1e6 / float(sys.argv[1]) - 1) < 1e-6, (cost, answer["rate"])
 		measured = answer["rate"].get("measured")
 		other = measured and not answer["advised"]["keep"]
-		assert not other or abs(cost["advised"] * measured / 1e6 / int(sys.argv[1]) - 1) < 1e-6, cost
+		assert not other or abs(cost["advised"] * measured / 1e6 / float(sys.argv[1]) - 1) < 1e-6, cost
 	EOF
 	printf 'currency: EUR\n' >wrong.yaml
 	fails_with 1 wrong.yaml:1:1 -- "$STRAIN" advise -o never --prices wrong.yaml -- true

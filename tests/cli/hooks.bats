@@ -361,6 +361,17 @@ if verdict["bottleneck"] == "ranks":
 	done
 }
 
+@test "the process that trains speaks, and its parent names the unit of samples" {
+	# shellcheck disable=SC2016
+	record sh -c 'cd "$STRAIN_MARKERS"; printf "samples_unit frames\n" >hook-4
+		printf "framework pytorch 1\nhooked data\nloader_at a.py:1\n" >hook-20
+		printf "tokens_per_sample 3\nsamples_unit words\n" >hook-30'
+	[ "$(run_key run.strain loader_at)" = a.py:1 ]
+	[ "$(run_key run.strain hooks)" = "pytorch 1: data" ]
+	[ "$(run_key run.strain samples_unit)" = frames ]
+	[ "$(run_key run.strain tokens_per_sample)" = 3 ]
+}
+
 @test "of two processes with loaders one speaks, whatever the other had said before" {
 	# shellcheck disable=SC2016
 	"$STRAIN" run -o run.strain sh -c 'cd "$STRAIN_MARKERS"; printf "loader_at b.py:2\nloader_workers 4\n" >hook-20

@@ -42,6 +42,17 @@ counts_equal() {
 	counts_equal plain dicts named boxes listed streamed transforms
 }
 
+@test "loops over a loader: batches in containers of the job's own, and made by the data set" {
+	counts_equal guarded closed made
+}
+
+@test "tokens are those of training, of batches that say how many sentences they have" {
+	counts_equal sentences vocabulary
+	[ "$(run_key sentences.strain tokens_per_sample)" = 7 ]
+	[ "$(run_key sentences.strain loader_workers)" = 1 ] # reports went on
+	[ -z "$(run_key vocabulary.strain tokens_per_sample)" ]
+}
+
 @test "loops over a loader: left early, asked again, looked at" {
 	counts_equal left_early endless cycled looked_at workers_anew pictures graphed
 }

@@ -212,9 +212,10 @@ open|user|None|None|None|exit' ]
 #include <strain/marker.h>
 int main(void)
 {
-	strain_unit("frames");
-	strain_unit("");
 	strain_unit("a name that is much longer than the unit of any sample could be");
+	strain_unit("video  frames\nloader_at \033[31m;");
+	strain_unit("");
+	strain_unit("\n\t;");
 	for (int i = 0; i < 40; i++) {
 		strain_iteration(i, 8);
 		usleep(2000);
@@ -226,9 +227,14 @@ END
 	cc -O1 -I "$SOURCE_ROOT/include" unit.c -o unit
 	./unit
 	record ./unit
-	"$STRAIN" show run.strain | grep -q 'FRAMES/S'
+	"$STRAIN" show run.strain | grep -q 'VIDEO_FRAMES_LOADER_AT_M/S'
+	[ -z "$(run_key run.strain loader_at)" ]
 	[ "$("$STRAIN" show --json run.strain | python3 -c 'import json, sys
-print(json.load(sys.stdin)["iterations"]["samples_unit"])')" = frames ]
+print(json.load(sys.stdin)["iterations"]["samples_unit"])')" = video_frames_loader_at_m ]
+	sed -i '/video/d' unit.c
+	cc -O1 -I "$SOURCE_ROOT/include" unit.c -o unit
+	record ./unit
+	[ "$(run_key run.strain samples_unit)" = a_name_that_is_much_longer_than_ ]
 }
 
 @test "the header is C11 and C++11, and needs nothing newer than glibc 2.17" {

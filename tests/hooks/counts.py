@@ -11,6 +11,7 @@ import random
 import sys
 import time
 from collections import namedtuple
+from collections.abc import Mapping
 
 import torch
 from torch import nn
@@ -180,6 +181,122 @@ def named(count):
         optimizer.step()
         count.step(len(batch.sample[0]))
     count.epochs += 1
+
+
+class Guarded(Mapping):
+    """Items that are made when they are asked for; it has no get."""
+
+    def __init__(self, x, y, values=True):
+        self.of, self.has_values = {"x": x, "y": y}, values
+
+    def __getitem__(self, key):
+        return self.of[key]
+
+    def __iter__(self):
+        return iter(self.of)
+
+    def __len__(self):
+        return len(self.of)
+
+    def get(self, key, default=None):
+        """Not supported."""
+        raise NotImplementedError(key)
+
+    def values(self):
+        """Not supported by some."""
+        if not self.has_values:
+            raise NotImplementedError
+        return self.of.values()
+
+
+def train_guarded(count, values):
+    """A loop over batches in a container of the job's own."""
+
+    def collate(samples):
+        return Guarded(*(torch.stack(of) for of in zip(*samples)), values)
+
+    model, loader = mlp(), DataLoader(rows(20), 6, collate_fn=collate)
+    optimizer = sgd(model)
+    for batch in loader:
+        functional.cross_entropy(model(batch["x"]), batch["y"]).backward()
+        optimizer.step()
+        count.step(len(batch["x"]) if values else None)
+    count.epochs += 1
+
+
+@case
+def guarded(count):
+    """Batches are mappings that do not support all that a dict does."""
+    train_guarded(count, True)
+
+
+@case
+def closed(count):
+    """The same, where nobody can see what is in them."""
+    train_guarded(count, False)
+
+
+class Made(Dataset):
+    """Its items are batches of 64."""
+
+    def __len__(self):
+        return 5
+
+    def __getitem__(self, index):
+        return (torch.randn(64, 8),)
+
+
+@case
+def made(count):
+    """The data set makes the batches: the loader's batch size is 1."""
+    model, loader = mlp(), DataLoader(Made(), 1, collate_fn=lambda batch: batch[0])
+    optimizer = sgd(model)
+    for (x,) in loader:
+        model(x).sum().backward()
+        optimizer.step()
+        count.step(len(x))
+    count.epochs += 1
+
+
+def train_text(count, extra):
+    """Batches of 4 sentences of 7 words, and validation on longer ones; a new loader in each of 70 epochs."""
+
+    def collate(words):
+        return lambda samples: {
+            "ntokens": words * len(samples),
+            "x": torch.stack([x for x, _ in samples]),
+            **extra(len(samples)),
+        }
+
+    model = mlp()
+    optimizer = sgd(model)
+    for _ in range(70):
+        for batch in DataLoader(rows(12), 4, collate_fn=collate(7)):
+            model(batch["x"]).sum().backward()
+            optimizer.step()
+            count.step(len(batch["x"]))
+        with torch.no_grad():
+            for batch in DataLoader(rows(12), 4, collate_fn=collate(1000)):
+                model(batch["x"])
+        count.epochs += 1
+    loader = DataLoader(rows(5), 5, num_workers=1)  # told after all that was said of tokens
+    for x, _ in loader:
+        model(x).sum().backward()
+        optimizer.step()
+        count.step(len(x))
+    count.epochs += 1
+
+
+@case
+def sentences(count):
+    """fairseq: batches say their tokens and their sentences."""
+    train_text(count, lambda n: {"nsentences": n})
+
+
+@case
+def vocabulary(count):
+    """ntokens is something else."""
+    train_text(count, lambda n: {})
 
 
 def gan_step(nets, optimizers, real, only_critic=False):

@@ -207,7 +207,83 @@ static void test_ranks_share_what_bounds_the_node(void **state)
 	assert_true(m.allocation.ranks == 4);
 	assert_amount(&m, ALLOCATED_CPUS, 2, "");
 	assert_amount(&m, ALLOCATED_MEMORY, 8 * 0x1p30, "Slurm");
-	assert_amount(&m, ALLOCATED_GPUS, 0.5, "a share");
+	assert_amount(&m, ALLOCATED_GPUS, 2, "may use"); // of its own: there are more ranks
+	assert_true(isnan(m.allocation.of[ALLOCATED_GPUS].machine)); // the others have theirs
+	made_done(&m);
+	make(&m, (struct key[]){{"local_world_size", "2"}, {NULL, NULL}}, true);
+	assert_amount(&m, ALLOCATED_GPUS, 1, "a share");
+	made_done(&m);
+	make(&m,
+		(struct key[]){
+			{"local_world_size", "4"}, {"slurm_gpus_on_node", "4"}, {NULL, NULL}},
+		true);
+	assert_amount(&m, ALLOCATED_GPUS, 1, "Slurm");
+	made_done(&m);
+}
+
+// A limit of the node's cgroup is shared; one that `strain run --memory` set is this rank's.
+static void test_the_limit_of_a_rank_is_not_divided(void **state)
+{
+	(void)state;
+	struct made m;
+	const struct key limits = {"limits", "{\"cgroup_memory_bytes\":4000000000}"};
+	make(&m, (struct key[]){limits, {"local_world_size", "4"}, {NULL, NULL}}, true);
+	assert_amount(&m, ALLOCATED_MEMORY, 1e9, "cgroup");
+	made_done(&m);
+	make(&m,
+		(struct key[]){limits, {"local_world_size", "4"},
+			{"limit_memory", "4000000000 (cgroup v2 memory)"}, {NULL, NULL}},
+		true);
+	assert_amount(&m, ALLOCATED_MEMORY, 4e9, "cgroup");
+	made_done(&m);
+}
+
+static void assert_line(const struct made *m, const char *part)
+{
+	struct text line = {0};
+	allocation_append(&line, &m->allocation);
+	if (!strstr(line.data, part)) {
+		fail_msg("no '%s' in: %s", part, line.data);
+	}
+	text_done(&line);
+}
+
+static void test_the_line_hides_nothing(void **state)
+{
+	(void)state;
+	struct made m;
+	// 20 s of CPU time in 10 s of one CPU: the job was bound to it later.
+	make(&m, (struct key[]){{"limits", "{\"cpu_count\":1}"}, {NULL, NULL}}, false);
+	assert_line(&m, "200 % used: 20.0 s of 10.0 s");
+	assert_line(&m, "; GPUs not known: ");
+	made_done(&m);
+	make(&m, (struct key[]){{"nvidia_pci_devices", "0"}, {NULL, NULL}}, false);
+	struct text line = {0};
+	allocation_append(&line, &m.allocation);
+	assert_null(strstr(line.data, "not known"));
+	text_done(&line);
+	made_done(&m);
+}
+
+// Prices go by the GPU that the job uses, not by another that it could have.
+static void test_the_gpu_that_is_used_names_the_machine(void **state)
+{
+	(void)state;
+	struct made m;
+	make(&m, (struct key[]){{NULL, NULL}}, true);
+	struct gpu_figures *gpus = m.analysis.overview.gpus;
+	struct gpu_figures swapped = gpus[0];
+	gpus[0] = gpus[1]; // now the job uses the second
+	gpus[1] = swapped;
+	gpus[0].name = "Display";
+	allocation_find(&m.analysis, &m.allocation);
+	assert_string_equal(m.allocation.gpu, "Some GPU");
+	gpus[1].name = "(unknown)";
+	allocation_find(&m.analysis, &m.allocation);
+	assert_string_equal(m.allocation.gpu, "Display");
+	gpus[0].name = "(unknown)";
+	allocation_find(&m.analysis, &m.allocation);
+	assert_null(m.allocation.gpu);
 	made_done(&m);
 }
 
@@ -275,15 +351,39 @@ static void test_energy_by_source(void **state)
 	made_done(&m);
 }
 
+// The second GPU has neither a counter nor readings of its power.
+static void test_a_gpu_without_energy_makes_the_sum_unknown(void **state)
+{
+	(void)state;
+	struct made m;
+	struct energy energy;
+	make(&m, (struct key[]){{NULL, NULL}}, true);
+	m.analysis.overview.gpus[1].entity = GPU_0; // the job uses both
+	m.analysis.overview.gpus[1].busy = NAN;
+	energy_find(&m.analysis, &energy);
+	assert_true(isnan(energy.gpus));
+	near(energy.gpus_sampled, 2000); // of both, by the power of the first
+	measures_compute(&m.analysis, false, m.values, m.reasons);
+	assert_true(isnan(m.values[MEASURE_GPU_ENERGY]));
+	assert_non_null(m.reasons[MEASURE_GPU_ENERGY]);
+	assert_true(isnan(m.values[MEASURE_ENERGY]));
+	near(m.values[MEASURE_GPU_UTILIZATION], 50); // a mean is of those that report
+	made_done(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_without_bounds_it_is_the_machine),
 		cmocka_unit_test(test_the_smallest_bound_counts),
 		cmocka_unit_test(test_ranks_share_what_bounds_the_node),
+		cmocka_unit_test(test_the_limit_of_a_rank_is_not_divided),
+		cmocka_unit_test(test_the_line_hides_nothing),
+		cmocka_unit_test(test_the_gpu_that_is_used_names_the_machine),
 		cmocka_unit_test(test_values_that_are_no_bounds_bound_nothing),
 		cmocka_unit_test(test_no_gpu_is_not_an_unknown_gpu),
 		cmocka_unit_test(test_energy_by_source),
+		cmocka_unit_test(test_a_gpu_without_energy_makes_the_sum_unknown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,10 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "machine/file.h"
+#include "machine/machine.h"
 
 static void test_files_of_every_length_are_read_whole(void **state)
 {
@@ -103,6 +105,45 @@ static void test_the_first_line(void **state)
 	assert_false(file_read_line(AT_FDCWD, "/no/such/file", line, sizeof(line)));
 }
 
+static void write_table(int root, size_t lines, const char *last)
+{
+	int fd = openat(root, "proc/bus/pci/devices", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	FILE *table = fdopen(fd, "w");
+	assert_non_null(table);
+	for (size_t i = 1; i <= lines; i++) { // as long as the kernel's
+		fprintf(table, "%04zx\t%s\t1f", i, i < lines ? "8086a0ef" : last);
+		for (int k = 0; k < 14; k++) {
+			fprintf(table, "\t%16x", 0x10de);
+		}
+		fprintf(table, "\tdriver\n");
+	}
+	assert_int_equal(fclose(table), 0);
+}
+
+static void test_the_last_device_of_a_long_table_counts(void **state)
+{
+	(void)state;
+	char path[] = "/tmp/strain-root-XXXXXX";
+	assert_non_null(mkdtemp(path));
+	int root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(machine_pci_devices(root, "10de"), -ENOENT);
+	assert_int_equal(mkdirat(root, "proc", 0700), 0);
+	assert_int_equal(mkdirat(root, "proc/bus", 0700), 0);
+	assert_int_equal(mkdirat(root, "proc/bus/pci", 0700), 0);
+	write_table(root, 40, "10DE20b2");
+	assert_int_equal(machine_pci_devices(root, "10de"), 1);
+	write_table(root, 40, "10de20b");
+	assert_int_equal(machine_pci_devices(root, "10de"), 0);
+	write_table(root, 4000, "10de20b2"); // what has no end is not known
+	assert_int_equal(machine_pci_devices(root, "10de"), -EFBIG);
+	unlinkat(root, "proc/bus/pci/devices", 0);
+	unlinkat(root, "proc/bus/pci", AT_REMOVEDIR);
+	unlinkat(root, "proc/bus", AT_REMOVEDIR);
+	unlinkat(root, "proc", AT_REMOVEDIR);
+	close(root);
+	rmdir(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -110,6 +151,7 @@ int main(void)
 		cmocka_unit_test(test_a_kernel_file_is_read_to_its_last_line),
 		cmocka_unit_test(test_errors_name_the_file),
 		cmocka_unit_test(test_the_first_line),
+		cmocka_unit_test(test_the_last_device_of_a_long_table_counts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,6 +45,7 @@ static struct digest half_an_hour(void)
 		{MEASURE_GPU_HOURS_ALLOCATED, 1}, {MEASURE_IDLE_GPU_HOURS, 0.5},
 		{MEASURE_EPOCH, 360}, // a tenth of an hour
 		{MEASURE_SAMPLES_PER_SECOND, 500}, {MEASURE_ENERGY, 1.8e6}, // half a kWh
+		{MEASURE_HOST_ENERGY, 0.8e6}, // of that
 		{MEASURE_VALIDATION_SECONDS, 900}};
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		d.measures[known[i].id] = known[i].value;
@@ -80,6 +81,13 @@ static struct digest priced(struct digest d, struct prices *p, const char *entry
 		}                                                                             \
 		assert_null((d).reasons[id]);                                                 \
 	} while (0)
+
+static void assert_missing(const struct digest *d, enum measure_id id, const char *why)
+{
+	assert_true(isnan(d->measures[id]));
+	assert_non_null(d->reasons[id]);
+	assert_non_null(strstr(d->reasons[id], why));
+}
 
 static void test_a_machine_by_the_hour(void **state)
 {
@@ -178,6 +186,33 @@ static void test_ranks_share_a_machine(void **state)
 	prices_done(&p);
 }
 
+// The machine's energy is shared; that of its GPUs is each rank's own.
+static void test_ranks_pay_for_their_own_gpus(void **state)
+{
+	(void)state;
+	struct prices p;
+	struct digest rank = half_an_hour();
+	rank.ranks = 4;
+	struct digest d = priced(rank, &p, "kwh: 3.6"); // 1e-6 for a joule
+	assert_costs(d, MEASURE_COST, 0.8 / 4 + 1.0);
+	digest_done(&d);
+	prices_done(&p);
+	rank.ranks = 1;
+	d = priced(rank, &p, "kwh: 3.6, charge: allocated"); // 2 of 4 GPUs: half of the machine
+	assert_costs(d, MEASURE_COST, 0.8 / 2 + 1.0);
+	digest_done(&d);
+	prices_done(&p);
+	rank.partial = "recorded 10 min of 30 min: the disk was full";
+	d = priced(rank, &p, "kwh: 3.6");
+	assert_missing(&d, MEASURE_COST, "the disk was full");
+	digest_done(&d);
+	prices_done(&p);
+	d = priced(rank, &p, "hour: 12"); // that of the time is known
+	assert_costs(d, MEASURE_COST, 6.00);
+	digest_done(&d);
+	prices_done(&p);
+}
+
 static void test_a_machine_without_gpus(void **state)
 {
 	(void)state;
@@ -199,13 +234,6 @@ static void test_a_machine_without_gpus(void **state)
 }
 
 // --- what is not known
-
-static void assert_missing(const struct digest *d, enum measure_id id, const char *why)
-{
-	assert_true(isnan(d->measures[id]));
-	assert_non_null(d->reasons[id]);
-	assert_non_null(strstr(d->reasons[id], why));
-}
 
 static void test_an_unknown_part_makes_the_cost_unknown(void **state)
 {
@@ -272,6 +300,7 @@ static void test_wrong_lists_are_refused(void **state)
 		{"- 1\n", {"prices.yaml:1:1:", "currency"}},
 		{"currency: USD\n", {"prices.yaml:1:1:", "machines"}},
 		{"machines: [{hour: 1}]\n", {"prices.yaml:1:1:", "currency"}},
+		{"currency: ''\nmachines: [{hour: 1}]\n", {":1:11:", "currency", "USD"}},
 		{"currency: 'US $'\nmachines: [{hour: 1}]\n", {":1:11:", "currency", "US $"}},
 		{"currency: USD\nmachines: []\n", {":2:11:", "machines"}},
 		{"currency: USD\nmachines: [1]\n", {":2:12:", "machines"}},
@@ -302,6 +331,8 @@ static void test_wrong_lists_are_refused(void **state)
 			{":3:5:", "gb_hour", "GiB"}},
 		{"currency: USD\nmachines:\n  - {hour: 1, charge: all}\n",
 			{":3:23:", "charge", "'all'"}},
+		{"currency: USD\nmachines:\n  - {gpu_hour: 1, charge: allocated}\n",
+			{":3:5:", "charge", "machine"}},
 		{"currency: USD\nmachines:\n  - {hour: 1, host: ''}\n", {":3:21:", "host"}},
 		{"currency: USD\nmachines:\n  - {hour: 1\n", {"prices.yaml:", "YAML"}},
 	};
@@ -347,6 +378,34 @@ static void test_the_example(void **state)
 	assert_int_equal(prices_tell(&p, &d), 0);
 	assert_costs(d, MEASURE_COST, 0.5 * (2400 / (4 * 8766 * 0.5) + 0.350 * 0.30));
 	digest_done(&d);
+	static const struct {
+		const char *gpu;
+		double gpus, hour, gpu_hour; // of its entry; NAN: not given
+	} machines[] = {{"NVIDIA A100-SXM4-40GB", 8, 32.77, NAN}, {"Tesla T4", 1, 0.526, NAN},
+		{"Tesla P100-PCIE-16GB", 1, NAN, 1.46}, {"Tesla K80", 2, NAN, 0.45},
+		{"", 0, NAN, NAN}};
+	for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++) {
+		d = half_an_hour();
+		d.host = "vm";
+		d.gpu = machines[i].gpu;
+		d.machine[ALLOCATED_GPUS] = machines[i].gpus;
+		const struct price_entry *entry = prices_entry(&p, &d);
+		assert_non_null(entry);
+		assert_true(entry->hour == machines[i].hour ||
+			    (isnan(entry->hour) && isnan(machines[i].hour)));
+		assert_true(entry->gpu_hour == machines[i].gpu_hour ||
+			    (isnan(entry->gpu_hour) && isnan(machines[i].gpu_hour)));
+	}
+	// Other GPUs, and one of which nothing is known, are not free.
+	static const char *const others[] = {
+		"NVIDIA T400 4GB", "Quadro P1000", "NVIDIA RTX A1000", "none", ""};
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		d = half_an_hour();
+		d.host = "vm";
+		d.gpu = others[i];
+		d.machine[ALLOCATED_GPUS] = *d.gpu ? 1 : NAN;
+		assert_null(prices_entry(&p, &d));
+	}
 	prices_done(&p);
 }
 
@@ -395,6 +454,7 @@ int main(void)
 		cmocka_unit_test(test_a_bought_machine),
 		cmocka_unit_test(test_a_share_of_a_machine),
 		cmocka_unit_test(test_ranks_share_a_machine),
+		cmocka_unit_test(test_ranks_pay_for_their_own_gpus),
 		cmocka_unit_test(test_a_machine_without_gpus),
 		cmocka_unit_test(test_an_unknown_part_makes_the_cost_unknown),
 		cmocka_unit_test(test_the_first_entry_that_matches_counts),

@@ -249,11 +249,22 @@ struct words {
 	struct text hooked; // "pytorch 1.13.0: data, backward"
 	struct fact facts[FACTS_MAX]; // loader_..., optimizer_..., blas, samples_unit, ...
 	size_t n_facts;
+	bool trains; // it described a loader or an optimizer
+};
+
+// What only one process may know, whichever represents all: a parent names the unit of samples.
+static const char *const shared_keys[] = {"samples_unit", "tokens_per_sample"};
+enum { N_SHARED = ARRAY_LENGTH(shared_keys) };
+
+struct shared {
+	int64_t pid; // 0: nobody said it
+	char value[VALUE_BYTES];
 };
 
 struct hooks {
 	bool entered; // the hooks were loaded in a Python process
 	struct words speaker;
+	struct shared shared[N_SHARED];
 	struct text missing;
 };
 
@@ -262,12 +273,24 @@ static void words_done(struct words *words)
 	text_done(&words->hooked);
 }
 
+static bool is_described(const char *key)
+{
+	bool starts = strncmp(key, "loader_", 7) == 0 || strncmp(key, "optimizer_", 10) == 0;
+	return starts && strspn(key, "abcdefghijklmnopqrstuvwxyz_") == strlen(key);
+}
+
+static size_t shared_of(const char *key)
+{
+	size_t i = 0;
+	while (i < N_SHARED && strcmp(key, shared_keys[i]) != 0) {
+		i++;
+	}
+	return i;
+}
+
 static bool is_fact(const char *key)
 {
-	bool described = strncmp(key, "loader_", 7) == 0 || strncmp(key, "optimizer_", 10) == 0;
-	return strcmp(key, "blas") == 0 || strcmp(key, "samples_unit") == 0 ||
-	       strcmp(key, "tokens_per_sample") == 0 ||
-	       (described && strspn(key, "abcdefghijklmnopqrstuvwxyz_") == strlen(key));
+	return strcmp(key, "blas") == 0 || shared_of(key) < N_SHARED || is_described(key);
 }
 
 static void take_fact(struct words *words, const char *key, const char *value)
@@ -281,6 +304,17 @@ static void take_fact(struct words *words, const char *key, const char *value)
 		snprintf(fact->key, sizeof(fact->key), "%s", key);
 		snprintf(fact->value, sizeof(fact->value), "%s", value);
 		words->n_facts += i == words->n_facts;
+		words->trains |= is_described(key);
+	}
+}
+
+// The lowest process that said it counts, and what it said last.
+static void take_shared(struct hooks *h, int64_t pid, const char *key, const char *value)
+{
+	size_t i = shared_of(key);
+	if (i < N_SHARED && (h->shared[i].pid == 0 || pid <= h->shared[i].pid)) {
+		h->shared[i].pid = pid;
+		snprintf(h->shared[i].value, sizeof(h->shared[i].value), "%s", value);
 	}
 }
 
@@ -321,6 +355,7 @@ static void take_line(struct hooks *h, struct words *words, char *line)
 		take_missing(&h->missing, value);
 	} else if (is_fact(key)) {
 		take_fact(words, key, value);
+		take_shared(h, words->pid, key, value);
 	}
 }
 
@@ -356,8 +391,8 @@ static ssize_t read_file(int directory, const char *name, char *buffer, size_t s
 // Whether one report is more important: it created a loader, had hooks, or came first.
 static bool tells_more(const struct words *one, const struct words *other)
 {
-	if ((one->n_facts > 0) != (other->n_facts > 0)) {
-		return one->n_facts > 0;
+	if (one->trains != other->trains) {
+		return one->trains;
 	}
 	if ((one->hooked.length > 0) != (other->hooked.length > 0)) {
 		return one->hooked.length > 0;
@@ -510,12 +545,23 @@ static void hooks_free(struct hooks *h)
 	free(h);
 }
 
-static void put_words(const struct words *words, struct writer *w)
+static bool has_fact(const struct words *words, const char *key)
 {
+	for (size_t i = 0; i < words->n_facts; i++) {
+		if (strcmp(words->facts[i].key, key) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static void put_words(const struct hooks *h, struct writer *w)
+{
+	const struct words *words = &h->speaker;
 	if (words->hooked.length > 0) {
 		writer_put_run(w, "hooks", words->hooked.data);
 	}
-	if (words->n_facts > 0) {
+	if (words->trains) {
 		// An earlier report may have come from another process and had more keys.
 		writer_clear_run(w, "loader_*");
 		writer_clear_run(w, "optimizer_*");
@@ -523,13 +569,18 @@ static void put_words(const struct words *words, struct writer *w)
 	for (size_t i = 0; i < words->n_facts; i++) {
 		writer_put_run(w, words->facts[i].key, words->facts[i].value);
 	}
+	for (size_t i = 0; i < N_SHARED; i++) {
+		if (h->shared[i].pid != 0 && !has_fact(words, shared_keys[i])) {
+			writer_put_run(w, shared_keys[i], h->shared[i].value);
+		}
+	}
 }
 
 void hooks_put_so_far(int directory, struct writer *w)
 {
 	struct hooks *h = hooks_read(directory);
 	if (h) {
-		put_words(&h->speaker, w);
+		put_words(h, w);
 		hooks_free(h);
 	}
 }
@@ -540,7 +591,7 @@ void hooks_put(struct hooks *h, struct writer *w)
 	if (!h) {
 		return;
 	}
-	put_words(&h->speaker, w);
+	put_words(h, w);
 	if (h->speaker.hooked.length == 0 && h->missing.length == 0) {
 		why_none(h, w, why, sizeof(why));
 	}

@@ -45,7 +45,8 @@ class Buckets(common.Order):
 
 def collate(pairs):
     """A batch. source: int64 [sentences, words]; lengths: of the sources, int64 [sentences]; target: int64
-    [sentences, words], from BEGIN to END; ntokens: number of target words to predict."""
+    [sentences, words], from BEGIN to END; ntokens, nsentences: number of target words to predict, and of sentences, as
+    fairseq names them."""
     sources = [torch.from_numpy(source).long() for source, _ in pairs]
     ends = torch.tensor([BEGIN]), torch.tensor([END])
     targets = [torch.cat([ends[0], torch.from_numpy(target).long(), ends[1]]) for _, target in pairs]
@@ -55,6 +56,7 @@ def collate(pairs):
         "lengths": torch.tensor([len(source) for source in sources]),
         "target": pad(targets, batch_first=True, padding_value=PAD),
         "ntokens": sum(len(target) - 1 for target in targets),
+        "nsentences": len(pairs),
     }
 
 
