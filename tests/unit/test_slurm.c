@@ -173,6 +173,13 @@ static void test_judgements(void **state)
 		{{.state = SLURM_UNKNOWN},
 			STEPD "*** JOB 1 ON n1 CANCELLED AT 2026 DUE TO JOB REQUEUE ***",
 			N_OUTCOMES, ""},
+		// of its first start; then it was cancelled
+		{{.state = SLURM_CANCELLED},
+			STEPD "*** JOB 1 ON n1 CANCELLED AT 2026 DUE TO PREEMPTION ***",
+			OUTCOME_CANCELLED, "cancelled"},
+		{{.state = SLURM_CANCELLED},
+			STEPD "*** JOB 1 ON n1 CANCELLED AT 2026 DUE TO NODE FAILURE ***",
+			OUTCOME_CANCELLED, "cancelled"},
 		// not slurmstepd's
 		{{.state = SLURM_UNKNOWN}, "*** JOB 1 ON n1 CANCELLED AT 2026 ***", N_OUTCOMES, ""},
 	};
@@ -180,8 +187,8 @@ static void test_judgements(void **state)
 	for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
 		_cleanup_free_ char *plain = without_node(examples[i].output);
 		assert_non_null(plain);
-		check_judgement(&examples[i].job, examples[i].output, examples[i].outcome,
-			examples[i].why);
+		check_judgement(
+			&examples[i].job, examples[i].output, examples[i].outcome, examples[i].why);
 		check_judgement(&examples[i].job, plain, examples[i].outcome, examples[i].why);
 	}
 }
