@@ -858,6 +858,13 @@ static int ask_configuration(struct slurm *s)
 	}
 }
 
+static bool is_same_ticket(const struct slurm_ticket *a, const struct slurm_ticket *b)
+{
+	return a->trial.configuration == b->trial.configuration &&
+	       a->trial.repeat == b->trial.repeat && a->attempt == b->attempt &&
+	       a->task == b->task && strcmp(a->token, b->token) == 0;
+}
+
 static int take_ticket(void *context, const struct slurm_ticket *ticket)
 {
 	struct slurm *s = context;
@@ -868,6 +875,9 @@ static int take_ticket(void *context, const struct slurm_ticket *ticket)
 		index++;
 	}
 	struct flight *f = index < s->sweep->trials.n ? &s->flights[index] : NULL;
+	if (f && f->state == FLIGHT_SUBMITTED && is_same_ticket(&f->ticket, ticket)) {
+		return 0; // listed again
+	}
 	if (!f || s->sweep->done[index] ||
 		(f->state == FLIGHT_SUBMITTED && f->ticket.attempt >= ticket->attempt)) {
 		slurm_ledger_remove(s->ledger, ticket);

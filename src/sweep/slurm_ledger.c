@@ -140,7 +140,7 @@ static bool parse_entry(const char *name, struct slurm_ticket *ret)
 	return true;
 }
 
-int slurm_ledger_list(
+static int list_once(
 	int ledger, int (*each)(void *context, const struct slurm_ticket *ticket), void *context)
 {
 	int fd = openat(ledger, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); // a position of its own
@@ -151,14 +151,29 @@ int slurm_ledger_list(
 		return -code;
 	}
 	int result = 0;
-	for (struct dirent *entry; result == 0 && (entry = readdir(folder));) {
+	while (result == 0) {
 		struct slurm_ticket ticket;
+		errno = 0;
+		struct dirent *entry = readdir(folder);
+		if (!entry) { // the end, or EIO or ESTALE
+			result = -errno;
+			break;
+		}
 		if (parse_entry(entry->d_name, &ticket)) {
 			result = each(context, &ticket);
 		}
 	}
 	closedir(folder);
 	return result;
+}
+
+// A ticket that is renamed during the first look may be missed under both names. It is renamed only
+// once, so that the second look finds it.
+int slurm_ledger_list(
+	int ledger, int (*each)(void *context, const struct slurm_ticket *ticket), void *context)
+{
+	int result = list_once(ledger, each, context);
+	return result == 0 ? list_once(ledger, each, context) : result;
 }
 
 static int note_one(void *context, const struct slurm_ticket *ticket)
@@ -171,7 +186,7 @@ static int note_one(void *context, const struct slurm_ticket *ticket)
 bool slurm_ledger_has_tickets(int ledger)
 {
 	bool any = false;
-	return slurm_ledger_list(ledger, note_one, &any) == 0 && any;
+	return slurm_ledger_list(ledger, note_one, &any) < 0 || any;
 }
 
 int slurm_ledger_write(int ledger, const struct slurm_ticket *ticket)

@@ -46,10 +46,11 @@ char *slurm_ticket_stem(const struct slurm_ticket *ticket);
 // Reads such a part. False: it is none.
 bool slurm_ticket_parse(const char *stem, size_t length, struct slurm_ticket *ret);
 
-// Calls `each` with all tickets. Returns 0 or -errno.
+// Calls `each` with all tickets, with each more than once, also those that tasks take meanwhile.
+// Returns 0 or -errno.
 int slurm_ledger_list(
 	int ledger, int (*each)(void *context, const struct slurm_ticket *ticket), void *context);
-bool slurm_ledger_has_tickets(int ledger);
+bool slurm_ledger_has_tickets(int ledger); // true if they cannot be listed
 
 int slurm_ledger_write(int ledger, const struct slurm_ticket *ticket); // 0 or -errno
 // Writes what was written to the disk: before a submission.

@@ -11,6 +11,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -263,6 +265,72 @@ static void test_a_ticket_is_taken_or_revoked(void **state)
 	assert_false(slurm_ledger_has_tickets(place->ledger));
 }
 
+enum { TICKETS = 2000 };
+
+static struct slurm_ticket ticket_of(uint32_t i)
+{
+	struct slurm_ticket one = ticket;
+	one.trial.configuration = i + 1;
+	one.task = i + 1;
+	return one;
+}
+
+struct taker {
+	int ledger;
+	int result;
+	atomic_bool ended;
+};
+
+static void *take_all(void *context)
+{
+	struct taker *taker = context;
+	for (uint32_t i = 0; i < TICKETS && taker->result == 0; i++) {
+		const struct slurm_ticket one = ticket_of(i);
+		_cleanup_free_ char *owner = NULL;
+		taker->result = slurm_ledger_take(taker->ledger, &one, false, &owner);
+	}
+	atomic_store(&taker->ended, true);
+	return NULL;
+}
+
+struct seen {
+	bool tickets[TICKETS];
+};
+
+static int note_ticket(void *context, const struct slurm_ticket *one)
+{
+	struct seen *seen = context;
+	assert_in_range(one->task, 1, TICKETS);
+	seen->tickets[one->task - 1] = true;
+	return 0;
+}
+
+static void test_a_list_has_tickets_that_are_taken_meanwhile(void **state)
+{
+	struct place *place = *state;
+	struct taker taker = {.ledger = place->ledger};
+	pthread_t thread;
+	struct seen seen;
+	for (uint32_t i = 0; i < TICKETS; i++) {
+		const struct slurm_ticket one = ticket_of(i);
+		assert_int_equal(slurm_ledger_write(place->ledger, &one), 0);
+	}
+	assert_int_equal(pthread_create(&thread, NULL, take_all, &taker), 0);
+	do {
+		seen = (struct seen){0};
+		assert_int_equal(slurm_ledger_list(place->ledger, note_ticket, &seen), 0);
+		for (size_t i = 0; i < TICKETS; i++) {
+			assert_true(seen.tickets[i]);
+		}
+	} while (!atomic_load(&taker.ended));
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(taker.result, 0);
+	for (uint32_t i = 0; i < TICKETS; i++) {
+		const struct slurm_ticket one = ticket_of(i);
+		slurm_ledger_remove(place->ledger, &one);
+	}
+}
+
 static void test_arrays(void **state)
 {
 	struct place *place = *state;
@@ -291,6 +359,8 @@ int main(void)
 		cmocka_unit_test(test_names),
 		cmocka_unit_test_setup_teardown(
 			test_a_ticket_is_taken_or_revoked, make_place, remove_place),
+		cmocka_unit_test_setup_teardown(
+			test_a_list_has_tickets_that_are_taken_meanwhile, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(test_arrays, make_place, remove_place),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
