@@ -353,10 +353,23 @@ static void append_last_words(struct text *why, const struct text *output)
 	}
 }
 
+// Its task may complete it all the same, even now: while Slurm was asked, or on a node that Slurm
+// took for dead. It does not once its ticket is gone, and what it has completed is not replaced.
 static int complete_lost(struct slurm *s, size_t index, enum outcome outcome, const char *why)
 {
 	struct attempt attempt;
-	int result = attempt_complete(s->sweep, index, outcome, why, &attempt, s->e);
+	bool complete;
+	slurm_ledger_remove(s->ledger, &s->flights[index].ticket);
+	sweep_refresh(s->sweep);
+	int result = land_if_complete(s, index, &complete);
+	if (result < 0 || complete) {
+		return result;
+	}
+	result = attempt_complete(s->sweep, index, outcome, why, &attempt, s->e);
+	if (result == -EEXIST) {
+		sweep_remove_run(s->sweep, s->flights[index].ticket.trial);
+		return land_if_complete(s, index, &complete);
+	}
 	if (result < 0) {
 		return result;
 	}
