@@ -743,6 +743,11 @@ static int run(struct running *r, struct attempt *ret)
 	stop_watch_start(&r->stop, &r->sweep->plan, r->run);
 	watch_job(r);
 	wait_left(r);
+	// A scheduler signals the job, too, which may end of that while a stop rule is checked.
+	if (r->watch->interrupted && *r->watch->interrupts > 0 && r->reason == STOP_NOT &&
+		r->status != 0) {
+		r->interrupted = true;
+	}
 	say_left(r);
 	ret->seconds = (double)(clock_monotonic_ns() - r->stop.start_ns) / 1e9;
 	execution_close(r->execution);
