@@ -33,6 +33,7 @@
 #include "sweep/template.h"
 
 #define POLL_NS (10 * NS_PER_S) // between two commands that ask Slurm
+#define SOON_NS NS_PER_S // after a submission
 #define LOOK_NS (250 * NS_PER_MS) // between two looks at the folder
 #define LOOK_SHARE 20 // at most this part of the time
 #define OLDEST_VERSION 1711 // the first that reports OUT_OF_MEMORY
@@ -82,6 +83,7 @@ struct slurm {
 	struct batch *batches;
 	size_t n_batches;
 	size_t batches_capacity;
+	uint64_t polled_ns; // the last time; 0: not yet
 	uint64_t next_poll_ns;
 	uint64_t next_look_ns;
 	uint64_t next_submit_ns;
@@ -390,9 +392,11 @@ static int settle(struct slurm *s, size_t index, enum slurm_state state)
 	if (result < 0 || complete) {
 		return result;
 	}
-	// Slurm forgets tasks that were cancelled while they waited, but not their array.
-	if (state == SLURM_GONE && batch && batch->listed &&
-		slurm_ledger_is_waiting(s->ledger, &f->ticket)) {
+	// Slurm forgets tasks that were cancelled while they waited, but not their array. It also
+	// forgets tasks that failed before they took their tickets: these were seen to wait only if
+	// both happened between two answers.
+	if (state == SLURM_GONE && batch && batch->listed && f->slurm == SLURM_WAITING &&
+		slurm_ledger_revoke(s->ledger, &f->ticket)) {
 		state = SLURM_CANCELLED;
 	}
 	// A controller that was restarted may have forgotten a job that runs.
@@ -539,6 +543,14 @@ static int settle_all(struct slurm *s)
 	return result;
 }
 
+// What the last answer said is too old for a conclusion.
+static void forget_states(struct slurm *s)
+{
+	for (size_t i = 0; i < s->sweep->trials.n; i++) {
+		s->flights[i].slurm = SLURM_UNKNOWN;
+	}
+}
+
 static int poll_queue(struct slurm *s)
 {
 	_cleanup_slurm_answer_ struct slurm_answer answer = {0};
@@ -554,14 +566,17 @@ static int poll_queue(struct slurm *s)
 		s->batches[i].listed = false;
 	}
 	int result = list_queue(s, &answer, &why);
-	s->next_poll_ns = clock_monotonic_ns() + POLL_NS;
+	s->polled_ns = clock_monotonic_ns();
+	s->next_poll_ns = s->polled_ns + POLL_NS;
 	if (result < 0) {
+		forget_states(s);
 		complain(s, &why);
 		return result == -ENOMEM ? error_errno(s->e, ENOMEM, "squeue") : 0;
 	}
 	size_t others = slurm_text_queue(answer.output.data ? answer.output.data : "",
 		answer.output.length, note_line, &listing);
 	if (others > 0) { // cut off, or not squeue: what is missing in it is not known to be gone
+		forget_states(s);
 		error_set(&why, EIO, "squeue printed %zu lines that are no jobs", others);
 		complain(s, &why);
 		return 0;
@@ -729,6 +744,13 @@ static void take_back_batch(struct slurm *s, const char *token)
 	forget_batches(s);
 }
 
+// Tasks that are cancelled while they wait are known to be only if they were seen to wait.
+static void poll_soon(struct slurm *s)
+{
+	uint64_t soon_ns = s->polled_ns + SOON_NS;
+	s->next_poll_ns = soon_ns < s->next_poll_ns ? soon_ns : s->next_poll_ns;
+}
+
 // After a failure of sbatch the array may be in Slurm all the same: the queue tells.
 static int submit_batch(struct slurm *s, const size_t *indices, size_t n)
 {
@@ -755,6 +777,7 @@ static int submit_batch(struct slurm *s, const size_t *indices, size_t n)
 	if (result == 0 && slurm_text_job(answer.output.data ? answer.output.data : "",
 				   answer.output.length, &job)) {
 		answered(s);
+		poll_soon(s);
 		find_batch(s, token)->job = job;
 		result = slurm_ledger_write_job(s->ledger, token, job);
 		return result < 0
@@ -772,6 +795,7 @@ static int submit_batch(struct slurm *s, const size_t *indices, size_t n)
 	}
 	complain(s, &why);
 	s->next_submit_ns = clock_monotonic_ns() + POLL_NS;
+	s->next_poll_ns = s->next_submit_ns; // the array may arrive late
 	return 0;
 }
 
