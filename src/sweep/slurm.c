@@ -637,7 +637,8 @@ static double time_limit(const struct plan *plan)
 static void add_options(
 	struct slurm_command *w, const struct slurm *s, const char *token, size_t first, size_t n)
 {
-	static const char *const always[] = {"--open-mode=append", "--input=/dev/null"};
+	static const char *const always[] = {
+		"--open-mode=append", "--input=/dev/null", "--export=ALL"};
 	const struct plan_slurm *slurm = &s->sweep->plan.slurm;
 	_cleanup_text_ struct text name = {0};
 	append_job_name(&name, s, token);
@@ -951,6 +952,21 @@ static int check_directory(struct slurm *s)
 	               : 0;
 }
 
+// An array in another cluster would not be in the queue of this one.
+static int check_clusters(const struct slurm *s)
+{
+	static const char *const variables[] = {"SLURM_CLUSTERS", "SBATCH_CLUSTERS"};
+	for (size_t i = 0; i < ARRAY_LENGTH(variables); i++) {
+		if (getenv(variables[i])) {
+			return error_set(s->e, EINVAL,
+				"executor: slurm: expected an environment without %s, because the "
+				"sweep uses the local cluster (unset %s)",
+				variables[i], variables[i]);
+		}
+	}
+	return 0;
+}
+
 // The nodes read the plan from the folder, where secrets are left out.
 static int check_plan(struct slurm *s)
 {
@@ -1065,6 +1081,7 @@ int slurm_run(struct sweep *sweep, const struct slurm_watch *watch, struct error
 	struct error ignored = {0};
 	struct slurm s = {.sweep = sweep, .watch = watch, .e = e ? e : &ignored, .ledger = -1};
 	int result = check_directory(&s);
+	result = result < 0 ? result : check_clusters(&s);
 	result = result < 0 ? result : check_plan(&s);
 	result = result < 0 ? result : open_ledger(&s);
 	if (result == 0 && n_open(&s) > 0) {

@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -77,15 +78,54 @@ static int open_input(const char *input, size_t size)
 	return take_fd(fd);
 }
 
+// Whether a variable of the user's environment changes what a command answers: SQUEUE_STATES,
+// SCANCEL_INTERACTIVE, ...
+static bool changes_answer(const char *program, const char *variable)
+{
+	static const struct {
+		const char *program;
+		const char *start;
+	} variables[] = {
+		{"squeue", "SQUEUE_"},
+		{"scancel", "SCANCEL_"},
+		{"scontrol", "SCONTROL_"},
+		{"sbatch", "SBATCH_WAIT="},
+	};
+	for (size_t i = 0; i < ARRAY_LENGTH(variables); i++) {
+		if (strcmp(program, variables[i].program) == 0 &&
+			strncmp(variable, variables[i].start, strlen(variables[i].start)) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+// The variables themselves are those of `environ`. NULL: out of memory.
+static char **make_environment(const char *program)
+{
+	size_t n = 0, kept = 0;
+	while (environ[n]) {
+		n++;
+	}
+	char **copy = calloc(n + 1, sizeof(*copy));
+	for (size_t i = 0; copy && i < n; i++) {
+		if (!changes_answer(program, environ[i])) {
+			copy[kept++] = environ[i];
+		}
+	}
+	return copy;
+}
+
 // In a process group of its own, with signals as they are by default.
 static int spawn(char *const *arguments, const int fds[3], pid_t *ret)
 {
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	sigset_t none, all;
+	_cleanup_free_ char **environment = make_environment(arguments[0]);
 	sigemptyset(&none);
 	sigfillset(&all);
-	int code = posix_spawn_file_actions_init(&actions);
+	int code = environment ? posix_spawn_file_actions_init(&actions) : ENOMEM;
 	if (code != 0) {
 		return -code;
 	}
@@ -98,7 +138,8 @@ static int spawn(char *const *arguments, const int fds[3], pid_t *ret)
 			POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 		posix_spawnattr_setsigmask(&attributes, &none);
 		posix_spawnattr_setsigdefault(&attributes, &all);
-		code = posix_spawnp(ret, arguments[0], &actions, &attributes, arguments, environ);
+		code = posix_spawnp(
+			ret, arguments[0], &actions, &attributes, arguments, environment);
 	}
 	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&actions);

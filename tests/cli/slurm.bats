@@ -233,7 +233,9 @@ restarts_now() { # JOB
 			exec "$sbatch" "\$@"
 		END
 		$AS chmod +x bin/sbatch
-		PATH=$PWD/bin:$PATH start_sweep
+		# What the user's own squeue shows is not what the sweep asks for.
+		PATH=$PWD/bin:$PATH SQUEUE_PARTITION=requeued SBATCH_EXPORT=NONE \
+			start_sweep
 		pids[$kind]=$pid
 	done
 	for kind in before after; do
@@ -340,6 +342,11 @@ none_in_queue() {
 	[ -z "$(ls -A plan.sweep/slurm)" ]
 	plan 'true $N' 2 "slurm: {partition: nowhere, options: [--array=1-9]}"
 	fails_with 1 plan.yaml slurm.options '--array=1-9' -- sweep plan.yaml -o a.sweep
+	plan 'true $N' 2 "slurm: {options: [-Mother]}"
+	fails_with 1 plan.yaml slurm.options -Mother -- sweep plan.yaml -o a.sweep
+	plan 'true $N' 2
+	SLURM_CLUSTERS=other run -1 --separate-stderr sweep plan.yaml -o a.sweep
+	notes SLURM_CLUSTERS 'executor: slurm'
 	plan 'true $N' 2 "slurm: {time: soon}"
 	fails_with 1 plan.yaml slurm.time soon -- sweep plan.yaml -o a.sweep
 	plan 'true $N' 2
