@@ -321,20 +321,23 @@ static void note_failed(struct slurm *s, size_t index, const char *why)
 }
 
 // The task of a trial from `scontrol show job`, which is asked once for each array and round.
-static void ask_about(
-	struct batch *batch, const struct flight *f, enum slurm_state state, struct slurm_job *ret)
+// Returns 0, also if there is no answer; or -EINTR.
+static int ask_about(const struct slurm *s, struct batch *batch, const struct flight *f,
+	enum slurm_state state, struct slurm_job *ret)
 {
 	*ret = (struct slurm_job){.state = state, .exit_status = -1};
 	if (state == SLURM_GONE || !batch || batch->job == 0) {
-		return;
+		return 0;
 	}
 	if (!batch->asked) {
 		static const char *const words[] = {"scontrol", "--oneliner", "show", "job"};
-		struct slurm_command w = {0};
+		struct slurm_command w = {.interrupts = s->watch->interrupts};
 		slurm_command_add_words(&w, words, ARRAY_LENGTH(words));
 		slurm_command_add(&w, "%" PRIu64, batch->job);
 		slurm_answer_done(&batch->about);
-		slurm_client_run(&w, "", 0, &batch->about, NULL);
+		if (slurm_client_run(&w, "", 0, &batch->about, NULL) == -EINTR) {
+			return -EINTR;
+		}
 		batch->asked = true;
 	}
 	struct slurm_job job;
@@ -343,6 +346,7 @@ static void ask_about(
 		job.state == state) {
 		*ret = job;
 	}
+	return 0;
 }
 
 // The last line that is strain's or Slurm's.
@@ -410,7 +414,9 @@ static int settle(struct slurm *s, size_t index, enum slurm_state state)
 	}
 	_cleanup_text_ struct text output = {0}, why = {0};
 	struct slurm_job job;
-	ask_about(batch, f, state, &job);
+	if (ask_about(s, batch, f, state, &job) < 0) {
+		return 0; // at the next look
+	}
 	slurm_ledger_read_output(s->ledger, &f->ticket, &output);
 	text_append(&output, "", 0);
 	enum outcome outcome = slurm_text_judge(
@@ -490,7 +496,7 @@ static void note_line(void *context, const struct slurm_queued *line)
 static int list_queue(struct slurm *s, struct slurm_answer *ret, struct error *e)
 {
 	static const char *const words[] = {"squeue", "--noheader", "--array", "--states=all"};
-	struct slurm_command w = {0};
+	struct slurm_command w = {.interrupts = s->watch->interrupts};
 	_cleanup_text_ struct text names = {0};
 	for (size_t i = 0; i < s->n_batches; i++) {
 		text_append_string(&names, i > 0 ? "," : "");
@@ -570,6 +576,9 @@ static int poll_queue(struct slurm *s)
 	s->next_poll_ns = s->polled_ns + POLL_NS;
 	if (result < 0) {
 		forget_states(s);
+		if (result == -EINTR) {
+			return 0;
+		}
 		complain(s, &why);
 		return result == -ENOMEM ? error_errno(s->e, ENOMEM, "squeue") : 0;
 	}
@@ -878,7 +887,7 @@ static int ask_configuration(struct slurm *s)
 	for (;;) {
 		_cleanup_slurm_answer_ struct slurm_answer answer = {0};
 		static const char *const words[] = {"scontrol", "show", "config"};
-		struct slurm_command w = {0};
+		struct slurm_command w = {.interrupts = s->watch->interrupts};
 		slurm_command_add_words(&w, words, ARRAY_LENGTH(words));
 		struct error why = {0};
 		int result = slurm_client_run(&w, "", 0, &answer, &why);
@@ -888,6 +897,9 @@ static int ask_configuration(struct slurm *s)
 		}
 		if (result == -ENOENT || result == -ENOMEM) {
 			return error_set(s->e, -result, "%s", why.text);
+		}
+		if (result == -EINTR) {
+			return error_set(s->e, EINTR, "interrupted");
 		}
 		complain(s, &why);
 		if (!pause_for(s, POLL_NS)) {

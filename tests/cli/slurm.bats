@@ -311,6 +311,10 @@ restarts_now() { # JOB
 	is_settled
 }
 
+has_died() { # PID
+	[ ! -e "/proc/$1" ] || grep -q '^State:.*Z' "/proc/$1/status"
+}
+
 # No job that was submitted in this folder.
 none_in_queue() {
 	! squeue -h -o %Z --states=PD,R,CG | grep -qxF "$PWD"
@@ -369,9 +373,18 @@ none_in_queue() {
 	$AS chmod +x bin/scontrol
 	PATH=$PWD/bin:$PATH run -1 --separate-stderr sweep plan.yaml -o a.sweep
 	notes 17.11 16.05.11
+	# A command that hangs ends with the sweep, and all that it started.
+	printf '#!/bin/sh\nsleep 300 &\necho $! >hangs\nwait\n' | $AS tee bin/scontrol >/dev/null
+	PATH=$PWD/bin:$PATH start_sweep plan.yaml -o d.sweep
+	eventually test -s hangs
+	kill -TERM "$pid"
+	ends_within 30 "$pid"
+	eventually has_died "$(cat hangs)"
 	# Without the commands of Slurm.
-	run -1 --separate-stderr $AS env PATH="$PWD/none:/usr/local/none" "$STRAIN" sweep plan.yaml -o b.sweep
-	notes sh || notes scontrol
+	$AS mkdir few
+	$AS ln -s "$(command -v sh)" few/sh
+	run -1 --separate-stderr $AS env PATH="$PWD/few" "$STRAIN" sweep plan.yaml -o b.sweep
+	notes scontrol PATH
 }
 
 @test "strain run in a batch job: beside its output, and its end by Slurm is known" {
