@@ -29,7 +29,12 @@ setup_file() {
 	export STRAIN_SITE=off STRAIN_SITE_DIR=$FOLDER/site
 	printf 'Task%s=%s\n' Prolog "$SOURCE_ROOT/examples/slurm/task_prolog.sh" \
 		Epilog "$SOURCE_ROOT/examples/slurm/task_epilog.sh" | $AS tee with >/dev/null
-	slurm start --nodes 4 --cpus 4 --with "$FOLDER/with" >&2 || skip "Slurm does not start here"
+	# --insecure: also where the name of the machine has no address of loopback. It ends with the tests,
+	# and within an hour if they are killed.
+	slurm start --nodes 4 --cpus 4 --with "$FOLDER/with" --insecure >&2 || {
+		echo "Slurm does not start here" >&2
+		return 1
+	}
 	# A minute is the shortest time limit: it passes beside the other tests.
 	place limit
 	plan "exec sleep 600" 1 "slurm: {time: 1min, options: [--nodelist=node4]}"
