@@ -995,11 +995,10 @@ static int check_plan(struct slurm *s)
 
 static int open_ledger(struct slurm *s)
 {
-	s->ledger = slurm_ledger_open(s->sweep->folder, true);
+	s->ledger = slurm_ledger_open(s->sweep->folder, s->sweep->directory, true, s->e);
 	s->flights = calloc(s->sweep->trials.n + 1, sizeof(*s->flights));
 	if (s->ledger < 0 || !s->flights) {
-		return error_errno(s->e, s->ledger < 0 ? -s->ledger : ENOMEM, "%s/" SLURM_LEDGER,
-			s->sweep->directory);
+		return s->ledger < 0 ? s->ledger : error_errno(s->e, ENOMEM, "Slurm");
 	}
 	int result = slurm_ledger_list(s->ledger, take_ticket, s);
 	if (result < 0) {
@@ -1014,35 +1013,41 @@ static int open_ledger(struct slurm *s)
 
 // The end -----------------------------------------------------------------------------------------
 
-static int cancel(struct slurm *s)
+// By name and user, since the id in the ledger may be that of an older Slurm's job.
+static int cancel_array(struct slurm *s, const char *token)
 {
 	struct slurm_command w = {0};
 	struct error why = {0};
 	_cleanup_slurm_answer_ struct slurm_answer answer = {0};
+	_cleanup_text_ struct text name = {0};
+	append_job_name(&name, s, token);
 	slurm_command_add(&w, "scancel");
 	slurm_command_add(&w, "--quiet");
-	size_t n = 0;
+	slurm_command_add(&w, "--user=%u", (unsigned)geteuid());
+	slurm_command_add(&w, "--name=%s", name.data ? name.data : "");
+	w.failed = w.failed || name.failed;
+	int result = slurm_client_run(&w, "", 0, &answer, &why);
+	if (result < 0) {
+		say(s, "%s", why.text);
+	}
+	return result;
+}
+
+static void cancel(struct slurm *s)
+{
+	int result = 0;
 	for (size_t i = 0; i < s->n_batches; i++) {
 		slurm_ledger_cancel(s->ledger, s->batches[i].token);
 		s->batches[i].cancelled = true;
-		if (s->batches[i].job > 0) {
-			slurm_command_add(&w, "%" PRIu64, s->batches[i].job);
-			n++;
-		}
 	}
 	for (size_t i = 0; i < s->sweep->trials.n; i++) {
 		if (s->flights[i].state == FLIGHT_SUBMITTED) {
 			take_back(s, i); // what waits never begins, even if scancel fails
 		}
 	}
-	if (n == 0) {
-		slurm_command_done(&w);
-		return 0;
+	for (size_t i = 0; i < s->n_batches && result == 0; i++) {
+		result = cancel_array(s, s->batches[i].token);
 	}
-	if (slurm_client_run(&w, "", 0, &answer, &why) < 0) {
-		say(s, "%s", why.text);
-	}
-	return 0;
 }
 
 // Returns whether it goes on.

@@ -19,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/parse.h"
+#include "base/trust.h"
 #include "base/whole_file.h"
 
 enum { OUTPUT_BYTES = 4096, NAME_SIZE = 96, OWNER_SIZE = 256 };
@@ -98,14 +99,23 @@ int slurm_ledger_new_token(char token[SLURM_TOKEN_SIZE])
 
 // Files -------------------------------------------------------------------------------------------
 
-int slurm_ledger_open(int sweep_folder, bool make)
+int slurm_ledger_open(int sweep_folder, const char *sweep_path, bool make, struct error *e)
 {
-	if (make && mkdirat(sweep_folder, SLURM_LEDGER, 0700) < 0 && errno != EEXIST) {
-		return -errno;
+	_cleanup_text_ struct text path = {0};
+	text_format(&path, "%s/" SLURM_LEDGER, sweep_path);
+	if (path.failed) {
+		return error_errno(e, ENOMEM, "%s", sweep_path);
 	}
-	int fd = openat(
+	if (make && mkdirat(sweep_folder, SLURM_LEDGER, 0700) < 0 && errno != EEXIST) {
+		return error_errno(e, errno, "%s", path.data);
+	}
+	_cleanup_close_ int fd = openat(
 		sweep_folder, SLURM_LEDGER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0) {
+		return error_errno(e, errno, "%s", path.data);
+	}
+	int result = trust_own(fd, path.data, e);
+	return result < 0 ? result : take_fd(fd);
 }
 
 static int create(int ledger, const char *name)

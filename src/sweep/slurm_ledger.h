@@ -37,8 +37,9 @@ struct slurm_ticket {
 	bool taken;
 };
 
-// Opens the folder `slurm` in the folder of a sweep, made if `make`. A descriptor, or -errno.
-int slurm_ledger_open(int sweep_folder, bool make);
+// Opens the folder `slurm` in the folder of a sweep, made if `make`. Returns a descriptor or
+// -errno: -EPERM if it is another user's, or others can write it. sweep_path: for the message.
+int slurm_ledger_open(int sweep_folder, const char *sweep_path, bool make, struct error *e);
 int slurm_ledger_new_token(char token[SLURM_TOKEN_SIZE]); // 0 or -errno
 
 // The part of a ticket's name before its last dot. Owned by the caller; NULL: out of memory.

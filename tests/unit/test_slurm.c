@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -208,7 +209,8 @@ static int make_place(void **state)
 	static struct place place;
 	snprintf(place.path, sizeof(place.path), "/tmp/strain-ledger-XXXXXX");
 	place.sweep = mkdtemp(place.path) ? open(place.path, O_RDONLY | O_DIRECTORY) : -1;
-	place.ledger = place.sweep < 0 ? -1 : slurm_ledger_open(place.sweep, true);
+	place.ledger = place.sweep < 0 ? -1
+	                               : slurm_ledger_open(place.sweep, place.path, true, NULL);
 	*state = &place;
 	return place.ledger < 0 ? -1 : 0;
 }
@@ -331,6 +333,15 @@ static void test_a_list_has_tickets_that_are_taken_meanwhile(void **state)
 	}
 }
 
+static void test_a_ledger_that_others_can_write(void **state)
+{
+	struct place *place = *state;
+	struct error e = {0};
+	assert_int_equal(fchmod(place->ledger, 0770), 0);
+	assert_int_equal(slurm_ledger_open(place->sweep, place->path, true, &e), -EPERM);
+	assert_non_null(strstr(e.text, "/slurm: others can write it"));
+}
+
 static void test_arrays(void **state)
 {
 	struct place *place = *state;
@@ -361,6 +372,8 @@ int main(void)
 			test_a_ticket_is_taken_or_revoked, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(
 			test_a_list_has_tickets_that_are_taken_meanwhile, make_place, remove_place),
+		cmocka_unit_test_setup_teardown(
+			test_a_ledger_that_others_can_write, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(test_arrays, make_place, remove_place),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
