@@ -4,7 +4,13 @@
 # A private Slurm of one machine, for tests and for trying: a controller and some nodes on the
 # loopback interface, with all their files in one folder. Any user may run it, for jobs of that user.
 #
-#   tools/slurm.sh start DIR [--nodes 3] [--cpus 4] [--memory 4096] [--with FILE]
+# It checks nobody's identity (auth/none): WHOEVER REACHES ITS PORTS CAN RUN COMMANDS AS YOU. These are
+# all users of this machine, so use it where you trust them, and stop it afterwards. It listens on the
+# loopback interface if that has the address of this machine's name (Slurm binds to no other), and
+# otherwise does not start without --insecure: it would listen on a network. Nor does it start for root.
+# With --insecure, it ends after an hour.
+#
+#   tools/slurm.sh start DIR [--nodes 3] [--cpus 4] [--memory 4096] [--with FILE] [--insecure]
 #                                       memory: MiB of a node; FILE: further lines of slurm.conf
 #   tools/slurm.sh status DIR
 #   tools/slurm.sh kill DIR node2       a node dies, with all that runs on it; or the controller ends
@@ -25,7 +31,7 @@ fail() {
 }
 
 usage() {
-	fail 'expected start|stop|status DIR [--nodes N] [--cpus N] [--memory MIB] [--with FILE], or kill|revive DIR NODE'
+	fail 'expected start|stop|status DIR [--nodes N] [--cpus N] [--memory MIB] [--with FILE] [--insecure], or kill|revive DIR NODE'
 }
 
 # The 22nd field of stat; a name may have blanks and brackets. Empty: no such process, or a zombie.
@@ -44,6 +50,7 @@ is_alive() { # PID START_TIME
 start_daemon() { # NAME COMMAND...
 	local name=$1 pid
 	shift
+	[ ! -e "$dir/insecure" ] || set -- timeout 3600 "$@"
 	STRAIN_SLURM=$dir:$name SLURM_CONF=$dir/slurm.conf setsid "$@" </dev/null \
 		>"$dir/$name.out" 2>&1 3>&- 4>&- &
 	pid=$!
@@ -64,13 +71,13 @@ marked() { # NAME...
 }
 
 # Pids of processes of jobs, which may outlive their step: proctrack/linuxproc follows parents only.
-# sbatch hands its SLURM_CONF to them.
+# sbatch hands its SLURM_CONF to them. Not of the job that runs this script.
 of_jobs() {
 	local environ
 	for environ in /proc/[0-9]*/environ; do
 		if { tr '\0' '\n' <"$environ"; } 2>/dev/null |
-			awk -v conf="SLURM_CONF=$dir/slurm.conf" '$0 == conf { c = 1 } /^SLURM_JOB_ID=/ { j = 1 }
-				END { exit !(c && j) }'; then
+			awk -v conf="SLURM_CONF=$dir/slurm.conf" -v own="SLURM_JOB_ID=${SLURM_JOB_ID:-}" \
+				'$0 == conf { c = 1 } /^SLURM_JOB_ID=/ && $0 != own { j = 1 } END { exit !(c && j) }'; then
 			environ=${environ#/proc/}
 			echo "${environ%/environ}"
 		fi
@@ -123,17 +130,24 @@ for one in kept:
 print(*[one.getsockname()[1] for one in kept])' "$1"
 }
 
+# The address to which Slurm's daemons bind with NoInAddrAny, if it is one of loopback. Empty: it is not.
+loopback_of_name() {
+	getent ahostsv4 "$(hostname)" | awk '$1 !~ /^127[.]/ { other = 1 } !address { address = $1 }
+		END { if (NR > 0 && !other) print address }'
+}
+
 can_bind_cpus() {
 	[ "$(id -u)" = 0 ]
 }
 
-write_configuration() { # NODES CPUS MEMORY
-	local ports i user
+write_configuration() { # NODES CPUS MEMORY ADDRESS, of loopback; or '' for all interfaces
+	local ports i user address=${4:-127.0.0.1}
 	user=$(id -un)
 	read -ra ports <<<"$(free_ports $(($1 + 1)))"
 	cat <<-END
 		ClusterName=strain
-		SlurmctldHost=localhost(127.0.0.1)
+		SlurmctldHost=localhost($address)
+		${4:+CommunicationParameters=NoInAddrAny,NoCtldInAddrAny}
 		SlurmUser=$user
 		SlurmdUser=$user
 		SlurmctldPort=${ports[0]}
@@ -172,8 +186,8 @@ write_configuration() { # NODES CPUS MEMORY
 		MailProg=/bin/true
 	END
 	for ((i = 1; i <= $1; i++)); do
-		printf 'NodeName=node%d NodeHostname=localhost NodeAddr=127.0.0.1 Port=%d CPUs=%d RealMemory=%d\n' \
-			"$i" "${ports[i]}" "$2" "$3"
+		printf 'NodeName=node%d NodeHostname=localhost NodeAddr=%s Port=%d CPUs=%d RealMemory=%d\n' \
+			"$i" "$address" "${ports[i]}" "$2" "$3"
 	done
 	# A job of the first takes the place of jobs of the others.
 	cat <<-END
@@ -200,9 +214,14 @@ start_node() { # NAME
 }
 
 start() {
-	local nodes=3 cpus=4 memory=4096 with=/dev/null i
+	local nodes=3 cpus=4 memory=4096 with=/dev/null insecure='' address i
 	while [ $# -gt 0 ]; do
 		case $1 in
+		--insecure)
+			insecure=1
+			shift
+			continue
+			;;
 		--nodes) nodes=$2 ;;
 		--cpus) cpus=$2 ;;
 		--memory) memory=$2 ;;
@@ -214,12 +233,21 @@ start() {
 	for i in slurmctld slurmd sinfo scontrol scancel; do
 		command -v "$i" >/dev/null || fail "$i is not installed (tools/install.sh test)"
 	done
+	address=$(loopback_of_name)
+	if [ -z "$insecure" ]; then
+		[ "$(id -u)" != 0 ] ||
+			fail 'any user of this machine could run commands as root; start it as another user (or --insecure)'
+		[ -n "$address" ] ||
+			fail "anyone who reaches this machine could run commands as you: the address of its name, $(hostname), is not 127.* (--insecure starts it)"
+	fi
 	if [ -e "$dir/pids" ] && [ -n "$(marked controller)" ]; then
 		fail "$dir: a Slurm runs there (tools/slurm.sh stop $dir)"
 	fi
 	mkdir -p "$dir/state"
 	: >"$dir/pids"
-	write_configuration "$nodes" "$cpus" "$memory" >"$dir/slurm.conf"
+	rm -f "$dir/insecure"
+	[ -z "$insecure" ] || : >"$dir/insecure"
+	write_configuration "$nodes" "$cpus" "$memory" "$address" >"$dir/slurm.conf"
 	cat "$with" >>"$dir/slurm.conf"
 	start_controller
 	for ((i = 1; i <= nodes; i++)); do

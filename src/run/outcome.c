@@ -461,12 +461,18 @@ static const struct {
 	{" CANCELLED AT ", OUTCOME_CANCELLED},
 };
 
+// "slurmstepd: ", or, in a build with MULTIPLE_SLURMD (Debian's), "slurmstepd-NODE: ".
+static bool is_of_slurmstepd(struct cursor line)
+{
+	return find(line, "slurmstepd: ") || find(line, "slurmstepd-");
+}
+
 enum outcome outcome_from_slurmstepd(const char *output, size_t length)
 {
 	for (size_t i = 0; i < ARRAY_LENGTH(slurm_messages); i++) {
 		struct cursor rest = cursor_of(output, length);
 		for (const char *at; (at = find(rest, slurm_messages[i].words)); rest.at = at + 1) {
-			if (find(line_around(cursor_of(output, length), at), "slurmstepd-")) {
+			if (is_of_slurmstepd(line_around(cursor_of(output, length), at))) {
 				return slurm_messages[i].outcome;
 			}
 		}

@@ -67,7 +67,7 @@ void outcome_told_done(struct outcome_told *told);
 int outcome_of(struct reader *r, enum outcome *ret, char **ret_text, struct error *e);
 
 // The reason for which Slurm ended a job, as slurmstepd writes it to the output of the job:
-// "slurmstepd-n1: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***".
+// "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***".
 // Returns N_OUTCOMES if it wrote none; also if the job is to run again (REQUEUE).
 enum outcome outcome_from_slurmstepd(const char *output, size_t length);
 

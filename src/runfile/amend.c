@@ -248,9 +248,29 @@ static int write_anew(const char *from, const char *to, struct error *e)
 	return result;
 }
 
+// Not every kernel or file system supports RENAME_NOREPLACE, NFS for one; nor links.
+static int rename_new(const char *from, const char *to)
+{
+	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) {
+		return 0;
+	}
+	if (errno != EINVAL && errno != ENOSYS) {
+		return -errno;
+	}
+	if (link(from, to) == 0) {
+		unlink(from);
+		return 0;
+	}
+	if (errno == EEXIST || access(to, F_OK) == 0) {
+		return -EEXIST;
+	}
+	return rename(from, to) < 0 ? -errno : 0;
+}
+
 static int rename_or_fail(const char *from, const char *to, struct error *e)
 {
-	return rename(from, to) < 0 ? error_errno(e, errno, "%s", to) : 0;
+	int result = rename_new(from, to);
+	return result < 0 ? error_errno(e, -result, "%s", to) : 0;
 }
 
 int amend_rename(const char *from, const char *to, struct error *e)

@@ -39,7 +39,8 @@ int amend_write_empty(const char *path, const struct amendment *items, size_t n,
 
 // Gives a finished run its last name. Who reads it at that moment may keep SQLite's log beside it,
 // which a rename would part from it: the run is then written anew under that name. Its old name is
-// free afterwards. 0, or -errno: the run is where it was.
+// free afterwards. 0, or -errno: the run is where it was. -EEXIST: there is a file of that name,
+// which is not replaced.
 int amend_rename(const char *from, const char *to, struct error *e);
 
 // Closes a run that nobody else will: gives one that was cut off its end, the last time in it, and

@@ -650,12 +650,21 @@ static int complete_unstarted(const struct running *r, struct attempt *ret, cons
 	return result < 0 ? result : write_unrecorded(r, ret, output);
 }
 
+// Slurm starts a trial elsewhere if its node cannot be reached, where it may run on. Its files are
+// then those of the other process.
+static int check_ours(const struct running *r)
+{
+	bool ours = !r->watch || !r->watch->may_complete ||
+	            r->watch->may_complete(r->watch->context);
+	return ours ? 0 : error_set(r->e, ESTALE, "another process has this trial now");
+}
+
 // The last step: the new name makes the trial complete.
 static int take_name(const struct running *r, struct attempt *ret)
 {
 	bool failed = !outcome_is_success(ret->outcome) && ret->outcome != OUTCOME_SKIPPED;
-	if (r->watch && r->watch->may_complete && !r->watch->may_complete(r->watch->context)) {
-		return error_set(r->e, ESTALE, "another process has this trial now");
+	if (check_ours(r) < 0) {
+		return -r->e->code;
 	}
 	if (!failed) {
 		unlinkat(r->sweep->folder, r->log, 0);
@@ -674,7 +683,7 @@ static int complete(const struct running *r, struct attempt *ret)
 	if (!output) {
 		return error_errno(r->e, ENOMEM, "a trial");
 	}
-	if (sweep_check_place(r->sweep, r->e) < 0) {
+	if (sweep_check_place(r->sweep, r->e) < 0 || check_ours(r) < 0) {
 		return -r->e->code;
 	}
 	bool recorded = access(r->run, F_OK) == 0;
@@ -696,6 +705,7 @@ static int complete_told(
 		return error_errno(r->e, ENOMEM, "a trial");
 	}
 	result = sweep_check_place(r->sweep, r->e);
+	result = result < 0 ? result : check_ours(r);
 	if (result < 0) {
 		return result;
 	}
@@ -733,6 +743,11 @@ static int run(struct running *r, struct attempt *ret)
 	stop_watch_start(&r->stop, &r->sweep->plan, r->run);
 	watch_job(r);
 	wait_left(r);
+	// A scheduler signals the job, too, which may end of that while a stop rule is checked.
+	if (r->watch->interrupted && *r->watch->interrupts > 0 && r->reason == STOP_NOT &&
+		r->status != 0) {
+		r->interrupted = true;
+	}
 	say_left(r);
 	ret->seconds = (double)(clock_monotonic_ns() - r->stop.start_ns) / 1e9;
 	execution_close(r->execution);
@@ -773,6 +788,9 @@ int attempt_run(const struct sweep *sweep, size_t index, const struct attempt_wa
 		r.again = i > 0;
 		result = r.run && r.final_run && r.log ? run(&r, ret)
 		                                       : error_errno(r.e, ENOMEM, "a trial");
+		if (result == -ENODATA) {
+			result = check_ours(&r) < 0 ? -ESTALE : result;
+		}
 		if (result < 0) {
 			if (!watch->interrupted || result == -ENODATA) {
 				sweep_remove_trial(sweep, r.place);

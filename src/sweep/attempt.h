@@ -40,7 +40,8 @@ struct attempt_watch {
 	// interrupted: it appends a line and returns the outcome of the trial, or N_OUTCOMES if
 	// there is none, and attempt_run returns -EINTR. The trial's files are kept in any case.
 	enum outcome (*interrupted)(void *context, struct text *why);
-	// Called before the trial becomes complete: whether it still may.
+	// Called before the trial's files are changed, and before it becomes complete: whether it
+	// still may; if not, attempt_run returns -ESTALE and leaves them.
 	bool (*may_complete)(void *context);
 };
 

@@ -811,10 +811,10 @@ static bool is_own_option(const char *word)
 {
 	static const char *const own[] = {"--array", "--job-name", "--output", "--error", "--input",
 		"--parsable", "--wrap", "--wait", "--requeue", "--no-requeue", "--open-mode",
-		"--test-only", "--help", "--usage", "--version", "--hold"};
+		"--test-only", "--help", "--usage", "--version", "--hold", "--clusters"};
 	size_t length = strcspn(word, "=");
 	if (word[1] != '-') {
-		return strchr("aJoeiWhVHQ", word[1]) != NULL;
+		return strchr("aJoeiWhVHQM", word[1]) != NULL;
 	}
 	for (size_t i = 0; i < ARRAY_LENGTH(own); i++) {
 		if (length > 3 && strncmp(own[i], word, length) == 0) {

@@ -33,6 +33,7 @@
 #include "sweep/template.h"
 
 #define POLL_NS (10 * NS_PER_S) // between two commands that ask Slurm
+#define SOON_NS NS_PER_S // after a submission
 #define LOOK_NS (250 * NS_PER_MS) // between two looks at the folder
 #define LOOK_SHARE 20 // at most this part of the time
 #define OLDEST_VERSION 1711 // the first that reports OUT_OF_MEMORY
@@ -82,6 +83,7 @@ struct slurm {
 	struct batch *batches;
 	size_t n_batches;
 	size_t batches_capacity;
+	uint64_t polled_ns; // the last time; 0: not yet
 	uint64_t next_poll_ns;
 	uint64_t next_look_ns;
 	uint64_t next_submit_ns;
@@ -319,20 +321,23 @@ static void note_failed(struct slurm *s, size_t index, const char *why)
 }
 
 // The task of a trial from `scontrol show job`, which is asked once for each array and round.
-static void ask_about(
-	struct batch *batch, const struct flight *f, enum slurm_state state, struct slurm_job *ret)
+// Returns 0, also if there is no answer; or -EINTR.
+static int ask_about(const struct slurm *s, struct batch *batch, const struct flight *f,
+	enum slurm_state state, struct slurm_job *ret)
 {
 	*ret = (struct slurm_job){.state = state, .exit_status = -1};
 	if (state == SLURM_GONE || !batch || batch->job == 0) {
-		return;
+		return 0;
 	}
 	if (!batch->asked) {
 		static const char *const words[] = {"scontrol", "--oneliner", "show", "job"};
-		struct slurm_command w = {0};
+		struct slurm_command w = {.interrupts = s->watch->interrupts};
 		slurm_command_add_words(&w, words, ARRAY_LENGTH(words));
 		slurm_command_add(&w, "%" PRIu64, batch->job);
 		slurm_answer_done(&batch->about);
-		slurm_client_run(&w, "", 0, &batch->about, NULL);
+		if (slurm_client_run(&w, "", 0, &batch->about, NULL) == -EINTR) {
+			return -EINTR;
+		}
 		batch->asked = true;
 	}
 	struct slurm_job job;
@@ -341,6 +346,7 @@ static void ask_about(
 		job.state == state) {
 		*ret = job;
 	}
+	return 0;
 }
 
 // The last line that is strain's or Slurm's.
@@ -353,10 +359,23 @@ static void append_last_words(struct text *why, const struct text *output)
 	}
 }
 
+// Its task may complete it all the same, even now: while Slurm was asked, or on a node that Slurm
+// took for dead. It does not once its ticket is gone, and what it has completed is not replaced.
 static int complete_lost(struct slurm *s, size_t index, enum outcome outcome, const char *why)
 {
 	struct attempt attempt;
-	int result = attempt_complete(s->sweep, index, outcome, why, &attempt, s->e);
+	bool complete;
+	slurm_ledger_remove(s->ledger, &s->flights[index].ticket);
+	sweep_refresh(s->sweep);
+	int result = land_if_complete(s, index, &complete);
+	if (result < 0 || complete) {
+		return result;
+	}
+	result = attempt_complete(s->sweep, index, outcome, why, &attempt, s->e);
+	if (result == -EEXIST) {
+		sweep_remove_run(s->sweep, s->flights[index].ticket.trial);
+		return land_if_complete(s, index, &complete);
+	}
 	if (result < 0) {
 		return result;
 	}
@@ -377,9 +396,11 @@ static int settle(struct slurm *s, size_t index, enum slurm_state state)
 	if (result < 0 || complete) {
 		return result;
 	}
-	// Slurm forgets tasks that were cancelled while they waited, but not their array.
-	if (state == SLURM_GONE && batch && batch->listed &&
-		slurm_ledger_is_waiting(s->ledger, &f->ticket)) {
+	// Slurm forgets tasks that were cancelled while they waited, but not their array. It also
+	// forgets tasks that failed before they took their tickets: these were seen to wait only if
+	// both happened between two answers.
+	if (state == SLURM_GONE && batch && batch->listed && f->slurm == SLURM_WAITING &&
+		slurm_ledger_revoke(s->ledger, &f->ticket)) {
 		state = SLURM_CANCELLED;
 	}
 	// A controller that was restarted may have forgotten a job that runs.
@@ -393,7 +414,9 @@ static int settle(struct slurm *s, size_t index, enum slurm_state state)
 	}
 	_cleanup_text_ struct text output = {0}, why = {0};
 	struct slurm_job job;
-	ask_about(batch, f, state, &job);
+	if (ask_about(s, batch, f, state, &job) < 0) {
+		return 0; // at the next look
+	}
 	slurm_ledger_read_output(s->ledger, &f->ticket, &output);
 	text_append(&output, "", 0);
 	enum outcome outcome = slurm_text_judge(
@@ -473,7 +496,7 @@ static void note_line(void *context, const struct slurm_queued *line)
 static int list_queue(struct slurm *s, struct slurm_answer *ret, struct error *e)
 {
 	static const char *const words[] = {"squeue", "--noheader", "--array", "--states=all"};
-	struct slurm_command w = {0};
+	struct slurm_command w = {.interrupts = s->watch->interrupts};
 	_cleanup_text_ struct text names = {0};
 	for (size_t i = 0; i < s->n_batches; i++) {
 		text_append_string(&names, i > 0 ? "," : "");
@@ -526,6 +549,14 @@ static int settle_all(struct slurm *s)
 	return result;
 }
 
+// What the last answer said is too old for a conclusion.
+static void forget_states(struct slurm *s)
+{
+	for (size_t i = 0; i < s->sweep->trials.n; i++) {
+		s->flights[i].slurm = SLURM_UNKNOWN;
+	}
+}
+
 static int poll_queue(struct slurm *s)
 {
 	_cleanup_slurm_answer_ struct slurm_answer answer = {0};
@@ -541,14 +572,20 @@ static int poll_queue(struct slurm *s)
 		s->batches[i].listed = false;
 	}
 	int result = list_queue(s, &answer, &why);
-	s->next_poll_ns = clock_monotonic_ns() + POLL_NS;
+	s->polled_ns = clock_monotonic_ns();
+	s->next_poll_ns = s->polled_ns + POLL_NS;
 	if (result < 0) {
+		forget_states(s);
+		if (result == -EINTR) {
+			return 0;
+		}
 		complain(s, &why);
 		return result == -ENOMEM ? error_errno(s->e, ENOMEM, "squeue") : 0;
 	}
 	size_t others = slurm_text_queue(answer.output.data ? answer.output.data : "",
 		answer.output.length, note_line, &listing);
 	if (others > 0) { // cut off, or not squeue: what is missing in it is not known to be gone
+		forget_states(s);
 		error_set(&why, EIO, "squeue printed %zu lines that are no jobs", others);
 		complain(s, &why);
 		return 0;
@@ -609,7 +646,8 @@ static double time_limit(const struct plan *plan)
 static void add_options(
 	struct slurm_command *w, const struct slurm *s, const char *token, size_t first, size_t n)
 {
-	static const char *const always[] = {"--open-mode=append", "--input=/dev/null"};
+	static const char *const always[] = {
+		"--open-mode=append", "--input=/dev/null", "--export=ALL"};
 	const struct plan_slurm *slurm = &s->sweep->plan.slurm;
 	_cleanup_text_ struct text name = {0};
 	append_job_name(&name, s, token);
@@ -716,6 +754,13 @@ static void take_back_batch(struct slurm *s, const char *token)
 	forget_batches(s);
 }
 
+// Tasks that are cancelled while they wait are known to be only if they were seen to wait.
+static void poll_soon(struct slurm *s)
+{
+	uint64_t soon_ns = s->polled_ns + SOON_NS;
+	s->next_poll_ns = soon_ns < s->next_poll_ns ? soon_ns : s->next_poll_ns;
+}
+
 // After a failure of sbatch the array may be in Slurm all the same: the queue tells.
 static int submit_batch(struct slurm *s, const size_t *indices, size_t n)
 {
@@ -742,6 +787,7 @@ static int submit_batch(struct slurm *s, const size_t *indices, size_t n)
 	if (result == 0 && slurm_text_job(answer.output.data ? answer.output.data : "",
 				   answer.output.length, &job)) {
 		answered(s);
+		poll_soon(s);
 		find_batch(s, token)->job = job;
 		result = slurm_ledger_write_job(s->ledger, token, job);
 		return result < 0
@@ -759,6 +805,7 @@ static int submit_batch(struct slurm *s, const size_t *indices, size_t n)
 	}
 	complain(s, &why);
 	s->next_submit_ns = clock_monotonic_ns() + POLL_NS;
+	s->next_poll_ns = s->next_submit_ns; // the array may arrive late
 	return 0;
 }
 
@@ -840,7 +887,7 @@ static int ask_configuration(struct slurm *s)
 	for (;;) {
 		_cleanup_slurm_answer_ struct slurm_answer answer = {0};
 		static const char *const words[] = {"scontrol", "show", "config"};
-		struct slurm_command w = {0};
+		struct slurm_command w = {.interrupts = s->watch->interrupts};
 		slurm_command_add_words(&w, words, ARRAY_LENGTH(words));
 		struct error why = {0};
 		int result = slurm_client_run(&w, "", 0, &answer, &why);
@@ -851,11 +898,21 @@ static int ask_configuration(struct slurm *s)
 		if (result == -ENOENT || result == -ENOMEM) {
 			return error_set(s->e, -result, "%s", why.text);
 		}
+		if (result == -EINTR) {
+			return error_set(s->e, EINTR, "interrupted");
+		}
 		complain(s, &why);
 		if (!pause_for(s, POLL_NS)) {
 			return error_set(s->e, EINTR, "interrupted");
 		}
 	}
+}
+
+static bool is_same_ticket(const struct slurm_ticket *a, const struct slurm_ticket *b)
+{
+	return a->trial.configuration == b->trial.configuration &&
+	       a->trial.repeat == b->trial.repeat && a->attempt == b->attempt &&
+	       a->task == b->task && strcmp(a->token, b->token) == 0;
 }
 
 static int take_ticket(void *context, const struct slurm_ticket *ticket)
@@ -868,6 +925,9 @@ static int take_ticket(void *context, const struct slurm_ticket *ticket)
 		index++;
 	}
 	struct flight *f = index < s->sweep->trials.n ? &s->flights[index] : NULL;
+	if (f && f->state == FLIGHT_SUBMITTED && is_same_ticket(&f->ticket, ticket)) {
+		return 0; // listed again
+	}
 	if (!f || s->sweep->done[index] ||
 		(f->state == FLIGHT_SUBMITTED && f->ticket.attempt >= ticket->attempt)) {
 		slurm_ledger_remove(s->ledger, ticket);
@@ -904,6 +964,21 @@ static int check_directory(struct slurm *s)
 	               : 0;
 }
 
+// An array in another cluster would not be in the queue of this one.
+static int check_clusters(const struct slurm *s)
+{
+	static const char *const variables[] = {"SLURM_CLUSTERS", "SBATCH_CLUSTERS"};
+	for (size_t i = 0; i < ARRAY_LENGTH(variables); i++) {
+		if (getenv(variables[i])) {
+			return error_set(s->e, EINVAL,
+				"executor: slurm: expected an environment without %s, because the "
+				"sweep uses the local cluster (unset %s)",
+				variables[i], variables[i]);
+		}
+	}
+	return 0;
+}
+
 // The nodes read the plan from the folder, where secrets are left out.
 static int check_plan(struct slurm *s)
 {
@@ -920,11 +995,10 @@ static int check_plan(struct slurm *s)
 
 static int open_ledger(struct slurm *s)
 {
-	s->ledger = slurm_ledger_open(s->sweep->folder, true);
+	s->ledger = slurm_ledger_open(s->sweep->folder, s->sweep->directory, true, s->e);
 	s->flights = calloc(s->sweep->trials.n + 1, sizeof(*s->flights));
 	if (s->ledger < 0 || !s->flights) {
-		return error_errno(s->e, s->ledger < 0 ? -s->ledger : ENOMEM, "%s/" SLURM_LEDGER,
-			s->sweep->directory);
+		return s->ledger < 0 ? s->ledger : error_errno(s->e, ENOMEM, "Slurm");
 	}
 	int result = slurm_ledger_list(s->ledger, take_ticket, s);
 	if (result < 0) {
@@ -939,35 +1013,41 @@ static int open_ledger(struct slurm *s)
 
 // The end -----------------------------------------------------------------------------------------
 
-static int cancel(struct slurm *s)
+// By name and user, since the id in the ledger may be that of an older Slurm's job.
+static int cancel_array(struct slurm *s, const char *token)
 {
 	struct slurm_command w = {0};
 	struct error why = {0};
 	_cleanup_slurm_answer_ struct slurm_answer answer = {0};
+	_cleanup_text_ struct text name = {0};
+	append_job_name(&name, s, token);
 	slurm_command_add(&w, "scancel");
 	slurm_command_add(&w, "--quiet");
-	size_t n = 0;
+	slurm_command_add(&w, "--user=%u", (unsigned)geteuid());
+	slurm_command_add(&w, "--name=%s", name.data ? name.data : "");
+	w.failed = w.failed || name.failed;
+	int result = slurm_client_run(&w, "", 0, &answer, &why);
+	if (result < 0) {
+		say(s, "%s", why.text);
+	}
+	return result;
+}
+
+static void cancel(struct slurm *s)
+{
+	int result = 0;
 	for (size_t i = 0; i < s->n_batches; i++) {
 		slurm_ledger_cancel(s->ledger, s->batches[i].token);
 		s->batches[i].cancelled = true;
-		if (s->batches[i].job > 0) {
-			slurm_command_add(&w, "%" PRIu64, s->batches[i].job);
-			n++;
-		}
 	}
 	for (size_t i = 0; i < s->sweep->trials.n; i++) {
 		if (s->flights[i].state == FLIGHT_SUBMITTED) {
 			take_back(s, i); // what waits never begins, even if scancel fails
 		}
 	}
-	if (n == 0) {
-		slurm_command_done(&w);
-		return 0;
+	for (size_t i = 0; i < s->n_batches && result == 0; i++) {
+		result = cancel_array(s, s->batches[i].token);
 	}
-	if (slurm_client_run(&w, "", 0, &answer, &why) < 0) {
-		say(s, "%s", why.text);
-	}
-	return 0;
 }
 
 // Returns whether it goes on.
@@ -1018,6 +1098,7 @@ int slurm_run(struct sweep *sweep, const struct slurm_watch *watch, struct error
 	struct error ignored = {0};
 	struct slurm s = {.sweep = sweep, .watch = watch, .e = e ? e : &ignored, .ledger = -1};
 	int result = check_directory(&s);
+	result = result < 0 ? result : check_clusters(&s);
 	result = result < 0 ? result : check_plan(&s);
 	result = result < 0 ? result : open_ledger(&s);
 	if (result == 0 && n_open(&s) > 0) {

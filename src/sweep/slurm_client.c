@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -77,15 +78,54 @@ static int open_input(const char *input, size_t size)
 	return take_fd(fd);
 }
 
+// Whether a variable of the user's environment changes what a command answers: SQUEUE_STATES,
+// SCANCEL_INTERACTIVE, ...
+static bool changes_answer(const char *program, const char *variable)
+{
+	static const struct {
+		const char *program;
+		const char *start;
+	} variables[] = {
+		{"squeue", "SQUEUE_"},
+		{"scancel", "SCANCEL_"},
+		{"scontrol", "SCONTROL_"},
+		{"sbatch", "SBATCH_WAIT="},
+	};
+	for (size_t i = 0; i < ARRAY_LENGTH(variables); i++) {
+		if (strcmp(program, variables[i].program) == 0 &&
+			strncmp(variable, variables[i].start, strlen(variables[i].start)) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+// The variables themselves are those of `environ`. NULL: out of memory.
+static char **make_environment(const char *program)
+{
+	size_t n = 0, kept = 0;
+	while (environ[n]) {
+		n++;
+	}
+	char **copy = calloc(n + 1, sizeof(*copy));
+	for (size_t i = 0; copy && i < n; i++) {
+		if (!changes_answer(program, environ[i])) {
+			copy[kept++] = environ[i];
+		}
+	}
+	return copy;
+}
+
 // In a process group of its own, with signals as they are by default.
 static int spawn(char *const *arguments, const int fds[3], pid_t *ret)
 {
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	sigset_t none, all;
+	_cleanup_free_ char **environment = make_environment(arguments[0]);
 	sigemptyset(&none);
 	sigfillset(&all);
-	int code = posix_spawn_file_actions_init(&actions);
+	int code = environment ? posix_spawn_file_actions_init(&actions) : ENOMEM;
 	if (code != 0) {
 		return -code;
 	}
@@ -98,7 +138,8 @@ static int spawn(char *const *arguments, const int fds[3], pid_t *ret)
 			POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 		posix_spawnattr_setsigmask(&attributes, &none);
 		posix_spawnattr_setsigdefault(&attributes, &all);
-		code = posix_spawnp(ret, arguments[0], &actions, &attributes, arguments, environ);
+		code = posix_spawnp(
+			ret, arguments[0], &actions, &attributes, arguments, environment);
 	}
 	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&actions);
@@ -118,17 +159,22 @@ static bool take(int fd, struct text *t, size_t most)
 	return n > 0;
 }
 
-// False: it took too long.
-static bool listen_to(int out, int err, struct text *output, struct text *complaint)
+// 0: the end; -ETIME: it took too long; -EINTR.
+static int listen_to(int out, int err, struct text *output, struct text *complaint,
+	const volatile sig_atomic_t *interrupts)
 {
+	enum { LOOK_MS = 250 }; // at `interrupts`
 	uint64_t until_ns = clock_monotonic_ns() + PATIENCE_S * NS_PER_S;
 	struct pollfd fds[] = {{.fd = out, .events = POLLIN}, {.fd = err, .events = POLLIN}};
 	while (fds[0].fd >= 0 || fds[1].fd >= 0) {
 		uint64_t now_ns = clock_monotonic_ns();
-		if (now_ns >= until_ns) {
-			return false;
+		if (interrupts && *interrupts > 0) {
+			return -EINTR;
 		}
-		if (poll(fds, ARRAY_LENGTH(fds), (int)((until_ns - now_ns) / NS_PER_MS) + 1) <= 0) {
+		if (now_ns >= until_ns) {
+			return -ETIME;
+		}
+		if (poll(fds, ARRAY_LENGTH(fds), LOOK_MS) <= 0) {
 			continue;
 		}
 		if (fds[0].revents && !take(out, output, OUTPUT_MOST)) {
@@ -138,7 +184,7 @@ static bool listen_to(int out, int err, struct text *output, struct text *compla
 			fds[1].fd = -1;
 		}
 	}
-	return true;
+	return 0;
 }
 
 // One line, in which the lines are joined by "; ".
@@ -201,9 +247,10 @@ static int start(char *const *arguments, const char *input, size_t input_size, i
 	return 0;
 }
 
-static int run(char *const *arguments, const char *input, size_t input_size,
+static int run(const struct slurm_command *command, const char *input, size_t input_size,
 	struct slurm_answer *ret, struct error *e)
 {
+	char *const *arguments = command->words;
 	_cleanup_text_ struct text complaint = {0};
 	int fds[2] = {-1, -1};
 	pid_t pid = -1;
@@ -211,9 +258,9 @@ static int run(char *const *arguments, const char *input, size_t input_size,
 	if (result < 0) {
 		return result;
 	}
-	bool ended = listen_to(fds[0], fds[1], &ret->output, &complaint);
-	if (!ended) {
-		kill(pid, SIGKILL);
+	int ended = listen_to(fds[0], fds[1], &ret->output, &complaint, command->interrupts);
+	if (ended < 0) {
+		kill(-pid, SIGKILL); // a script of the site may have started it
 	}
 	close(fds[0]);
 	close(fds[1]);
@@ -222,7 +269,10 @@ static int run(char *const *arguments, const char *input, size_t input_size,
 	if (ret->output.failed || ret->complaint.failed || complaint.failed) {
 		return error_errno(e, ENOMEM, "%s", arguments[0]);
 	}
-	if (!ended) {
+	if (ended == -EINTR) {
+		return fail(arguments, EINTR, "was interrupted", &ret->complaint, e);
+	}
+	if (ended < 0) {
 		return fail(arguments, ETIME, "did not end within a minute", &ret->complaint, e);
 	}
 	return status == 0 ? 0 : fail(arguments, EIO, "failed", &ret->complaint, e);
@@ -233,7 +283,7 @@ int slurm_client_run(struct slurm_command *command, const char *input, size_t in
 {
 	*ret = (struct slurm_answer){0};
 	int result = command->failed ? error_errno(e, ENOMEM, "a command of Slurm")
-	                             : run(command->words, input, input_size, ret, e);
+	                             : run(command, input, input_size, ret, e);
 	slurm_command_done(command);
 	return result;
 }

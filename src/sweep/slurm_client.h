@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -16,6 +17,7 @@ struct slurm_command { // a program, found with PATH, and its arguments
 	size_t n_words;
 	size_t capacity;
 	bool failed; // out of memory
+	const volatile sig_atomic_t *interrupts; // more than 0 ends it; NULL: nothing does
 };
 
 void slurm_command_add(struct slurm_command *c, const char *format, ...)
@@ -32,7 +34,8 @@ struct slurm_answer {
 // Runs a command with `input` as its standard input, at most for a minute: Slurm's own patience is
 // shorter. It does not receive signals of the terminal, since an interrupted sbatch may or may not
 // have submitted. Frees the command. Returns 0; or -errno with a line that has the complaint:
-// -ENOENT if there is no such program, -ETIME if it was killed, -EIO if it failed, -ENOMEM.
+// -ENOENT if there is no such program, -ETIME if it took too long, -EINTR if it was interrupted,
+// -EIO if it failed, -ENOMEM.
 int slurm_client_run(struct slurm_command *command, const char *input, size_t input_size,
 	struct slurm_answer *ret, struct error *e);
 void slurm_answer_done(struct slurm_answer *a);

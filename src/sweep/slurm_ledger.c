@@ -19,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/parse.h"
+#include "base/trust.h"
 #include "base/whole_file.h"
 
 enum { OUTPUT_BYTES = 4096, NAME_SIZE = 96, OWNER_SIZE = 256 };
@@ -98,14 +99,23 @@ int slurm_ledger_new_token(char token[SLURM_TOKEN_SIZE])
 
 // Files -------------------------------------------------------------------------------------------
 
-int slurm_ledger_open(int sweep_folder, bool make)
+int slurm_ledger_open(int sweep_folder, const char *sweep_path, bool make, struct error *e)
 {
-	if (make && mkdirat(sweep_folder, SLURM_LEDGER, 0700) < 0 && errno != EEXIST) {
-		return -errno;
+	_cleanup_text_ struct text path = {0};
+	text_format(&path, "%s/" SLURM_LEDGER, sweep_path);
+	if (path.failed) {
+		return error_errno(e, ENOMEM, "%s", sweep_path);
 	}
-	int fd = openat(
+	if (make && mkdirat(sweep_folder, SLURM_LEDGER, 0700) < 0 && errno != EEXIST) {
+		return error_errno(e, errno, "%s", path.data);
+	}
+	_cleanup_close_ int fd = openat(
 		sweep_folder, SLURM_LEDGER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0) {
+		return error_errno(e, errno, "%s", path.data);
+	}
+	int result = trust_own(fd, path.data, e);
+	return result < 0 ? result : take_fd(fd);
 }
 
 static int create(int ledger, const char *name)
@@ -140,7 +150,7 @@ static bool parse_entry(const char *name, struct slurm_ticket *ret)
 	return true;
 }
 
-int slurm_ledger_list(
+static int list_once(
 	int ledger, int (*each)(void *context, const struct slurm_ticket *ticket), void *context)
 {
 	int fd = openat(ledger, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); // a position of its own
@@ -151,14 +161,29 @@ int slurm_ledger_list(
 		return -code;
 	}
 	int result = 0;
-	for (struct dirent *entry; result == 0 && (entry = readdir(folder));) {
+	while (result == 0) {
 		struct slurm_ticket ticket;
+		errno = 0;
+		struct dirent *entry = readdir(folder);
+		if (!entry) { // the end, or EIO or ESTALE
+			result = -errno;
+			break;
+		}
 		if (parse_entry(entry->d_name, &ticket)) {
 			result = each(context, &ticket);
 		}
 	}
 	closedir(folder);
 	return result;
+}
+
+// A ticket that is renamed during the first look may be missed under both names. It is renamed only
+// once, so that the second look finds it.
+int slurm_ledger_list(
+	int ledger, int (*each)(void *context, const struct slurm_ticket *ticket), void *context)
+{
+	int result = list_once(ledger, each, context);
+	return result == 0 ? list_once(ledger, each, context) : result;
 }
 
 static int note_one(void *context, const struct slurm_ticket *ticket)
@@ -171,7 +196,7 @@ static int note_one(void *context, const struct slurm_ticket *ticket)
 bool slurm_ledger_has_tickets(int ledger)
 {
 	bool any = false;
-	return slurm_ledger_list(ledger, note_one, &any) == 0 && any;
+	return slurm_ledger_list(ledger, note_one, &any) < 0 || any;
 }
 
 int slurm_ledger_write(int ledger, const struct slurm_ticket *ticket)

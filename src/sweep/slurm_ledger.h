@@ -37,8 +37,9 @@ struct slurm_ticket {
 	bool taken;
 };
 
-// Opens the folder `slurm` in the folder of a sweep, made if `make`. A descriptor, or -errno.
-int slurm_ledger_open(int sweep_folder, bool make);
+// Opens the folder `slurm` in the folder of a sweep, made if `make`. Returns a descriptor or
+// -errno: -EPERM if it is another user's, or others can write it. sweep_path: for the message.
+int slurm_ledger_open(int sweep_folder, const char *sweep_path, bool make, struct error *e);
 int slurm_ledger_new_token(char token[SLURM_TOKEN_SIZE]); // 0 or -errno
 
 // The part of a ticket's name before its last dot. Owned by the caller; NULL: out of memory.
@@ -46,10 +47,11 @@ char *slurm_ticket_stem(const struct slurm_ticket *ticket);
 // Reads such a part. False: it is none.
 bool slurm_ticket_parse(const char *stem, size_t length, struct slurm_ticket *ret);
 
-// Calls `each` with all tickets. Returns 0 or -errno.
+// Calls `each` with all tickets, with each more than once, also those that tasks take meanwhile.
+// Returns 0 or -errno.
 int slurm_ledger_list(
 	int ledger, int (*each)(void *context, const struct slurm_ticket *ticket), void *context);
-bool slurm_ledger_has_tickets(int ledger);
+bool slurm_ledger_has_tickets(int ledger); // true if they cannot be listed
 
 int slurm_ledger_write(int ledger, const struct slurm_ticket *ticket); // 0 or -errno
 // Writes what was written to the disk: before a submission.

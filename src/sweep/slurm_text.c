@@ -293,6 +293,12 @@ enum outcome slurm_text_judge(
 	};
 	enum slurm_state state = job->state;
 	enum outcome written = outcome_from_slurmstepd(output, output_size);
+	// Of an earlier start of the job, which Slurm then put back into the queue: the output is
+	// appended to.
+	if (state == SLURM_CANCELLED &&
+		(written == OUTCOME_PREEMPTED || written == OUTCOME_NODE_FAILURE)) {
+		written = N_OUTCOMES;
+	}
 	// With OverMemoryKill, the state is FAILED or CANCELLED: slurmstepd cancels the job.
 	bool more = state == SLURM_FAILED || state == SLURM_CANCELLED || state == SLURM_GONE ||
 	            state == SLURM_UNKNOWN;

@@ -127,9 +127,8 @@ int slurm_trial_run(const struct slurm_trial_request *request, struct error *e)
 	if (result < 0) {
 		return result;
 	}
-	t.ledger = slurm_ledger_open(t.sweep.folder, false);
-	result = t.ledger < 0 ? error_errno(e, -t.ledger, "%s/" SLURM_LEDGER, request->directory)
-	                      : run(&t, request, e);
+	t.ledger = slurm_ledger_open(t.sweep.folder, request->directory, false, e);
+	result = t.ledger < 0 ? t.ledger : run(&t, request, e);
 	cleanup_close(&t.ledger);
 	free(t.owner);
 	sweep_close(&t.sweep);

@@ -1152,7 +1152,8 @@ static int check_masked(const struct sweep_options *options, const struct sweep 
 static int check_slurm(const struct sweep_options *options, const struct sweep *sweep,
 	const char *path, bool own, struct error *e)
 {
-	_cleanup_close_ int ledger = slurm_ledger_open(sweep->folder, false);
+	_cleanup_close_ int ledger = slurm_ledger_open(
+		sweep->folder, sweep->directory, false, NULL);
 	struct plan was;
 	char *what = NULL;
 	bool changed = false;

@@ -113,12 +113,34 @@ static void test_no_run(void **state)
 	assert_int_equal(amend_write_empty("/nonexistent/a.strain", first, 1, &e), -ENOENT);
 }
 
+// The last name of a run may belong to one that another process has completed.
+static void test_rename(void **state)
+{
+	char other[64];
+	struct error e = {0};
+	struct stat before, after;
+	(void)state;
+	unlink(run);
+	snprintf(other, sizeof(other), "%s/b.strain", folder);
+	assert_int_equal(amend_write_empty(run, first, 1, &e), 0);
+	assert_int_equal(amend_write_empty(other, first, 1, &e), 0);
+	assert_int_equal(stat(run, &before), 0);
+	assert_int_equal(amend_rename(other, run, &e), -EEXIST);
+	assert_int_equal(access(other, F_OK), 0);
+	assert_int_equal(stat(run, &after), 0);
+	assert_int_equal(before.st_ino, after.st_ino);
+	unlink(run);
+	assert_int_equal(amend_rename(other, run, &e), 0);
+	assert_int_equal(access(other, F_OK), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_amend),
 		cmocka_unit_test(test_no_run),
+		cmocka_unit_test(test_rename),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

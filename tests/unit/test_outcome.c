@@ -163,6 +163,10 @@ static const struct example examples[] = {
 		 OUTPUT("slurmstepd-n1: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-01T00:00:00 "
 			"***\n")},
 		OUTCOME_CANCELLED, "cancelled in Slurm"},
+	{{.status = KILLED(SIGTERM),
+		 OUTPUT("slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-01T00:00:00 "
+			"DUE TO TIME LIMIT ***\n")},
+		OUTCOME_TIME_LIMIT, "not done at the time limit of Slurm"},
 	{{.status = KILLED(SIGTERM), OUTPUT("*** JOB 7 ON n1 CANCELLED AT 2026 ***\n")},
 		OUTCOME_INTERRUPTED, "ended by SIGTERM"},
 	{{.status = KILLED(SIGINT), OUTPUT("KeyboardInterrupt\n")}, OUTCOME_INTERRUPTED,

@@ -11,9 +11,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -124,6 +127,27 @@ static void test_jobs(void **state)
 
 #define STEPD "slurmstepd-n1: error: "
 
+// What a build without MULTIPLE_SLURMD writes: its slurmstepd does not name the node.
+static char *without_node(const char *output)
+{
+	static const char node[] = "-n1: ";
+	char *copy = strdup(output);
+	for (char *at; copy && (at = strstr(copy, node));) {
+		memmove(at, at + strlen("-n1"), strlen(at + strlen("-n1")) + 1);
+	}
+	return copy;
+}
+
+static void check_judgement(const struct slurm_job *job, const char *output, enum outcome expected,
+	const char *expected_why)
+{
+	_cleanup_text_ struct text why = {0};
+	enum outcome outcome = slurm_text_judge(job, output, strlen(output), &why);
+	if (outcome != expected || !strstr(why.data, expected_why)) {
+		fail_msg("'%s': outcome %d, '%s'", output, (int)outcome, why.data);
+	}
+}
+
 static void test_judgements(void **state)
 {
 	static const struct {
@@ -152,17 +176,23 @@ static void test_judgements(void **state)
 		{{.state = SLURM_UNKNOWN},
 			STEPD "*** JOB 1 ON n1 CANCELLED AT 2026 DUE TO JOB REQUEUE ***",
 			N_OUTCOMES, ""},
+		// of its first start; then it was cancelled
+		{{.state = SLURM_CANCELLED},
+			STEPD "*** JOB 1 ON n1 CANCELLED AT 2026 DUE TO PREEMPTION ***",
+			OUTCOME_CANCELLED, "cancelled"},
+		{{.state = SLURM_CANCELLED},
+			STEPD "*** JOB 1 ON n1 CANCELLED AT 2026 DUE TO NODE FAILURE ***",
+			OUTCOME_CANCELLED, "cancelled"},
 		// not slurmstepd's
 		{{.state = SLURM_UNKNOWN}, "*** JOB 1 ON n1 CANCELLED AT 2026 ***", N_OUTCOMES, ""},
 	};
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
-		_cleanup_text_ struct text why = {0};
-		enum outcome outcome = slurm_text_judge(
-			&examples[i].job, examples[i].output, strlen(examples[i].output), &why);
-		if (outcome != examples[i].outcome || !strstr(why.data, examples[i].why)) {
-			fail_msg("%zu: outcome %d, '%s'", i, (int)outcome, why.data);
-		}
+		_cleanup_free_ char *plain = without_node(examples[i].output);
+		assert_non_null(plain);
+		check_judgement(
+			&examples[i].job, examples[i].output, examples[i].outcome, examples[i].why);
+		check_judgement(&examples[i].job, plain, examples[i].outcome, examples[i].why);
 	}
 }
 
@@ -179,7 +209,8 @@ static int make_place(void **state)
 	static struct place place;
 	snprintf(place.path, sizeof(place.path), "/tmp/strain-ledger-XXXXXX");
 	place.sweep = mkdtemp(place.path) ? open(place.path, O_RDONLY | O_DIRECTORY) : -1;
-	place.ledger = place.sweep < 0 ? -1 : slurm_ledger_open(place.sweep, true);
+	place.ledger = place.sweep < 0 ? -1
+	                               : slurm_ledger_open(place.sweep, place.path, true, NULL);
 	*state = &place;
 	return place.ledger < 0 ? -1 : 0;
 }
@@ -236,6 +267,81 @@ static void test_a_ticket_is_taken_or_revoked(void **state)
 	assert_false(slurm_ledger_has_tickets(place->ledger));
 }
 
+enum { TICKETS = 2000 };
+
+static struct slurm_ticket ticket_of(uint32_t i)
+{
+	struct slurm_ticket one = ticket;
+	one.trial.configuration = i + 1;
+	one.task = i + 1;
+	return one;
+}
+
+struct taker {
+	int ledger;
+	int result;
+	atomic_bool ended;
+};
+
+static void *take_all(void *context)
+{
+	struct taker *taker = context;
+	for (uint32_t i = 0; i < TICKETS && taker->result == 0; i++) {
+		const struct slurm_ticket one = ticket_of(i);
+		_cleanup_free_ char *owner = NULL;
+		taker->result = slurm_ledger_take(taker->ledger, &one, false, &owner);
+	}
+	atomic_store(&taker->ended, true);
+	return NULL;
+}
+
+struct seen {
+	bool tickets[TICKETS];
+};
+
+static int note_ticket(void *context, const struct slurm_ticket *one)
+{
+	struct seen *seen = context;
+	assert_in_range(one->task, 1, TICKETS);
+	seen->tickets[one->task - 1] = true;
+	return 0;
+}
+
+static void test_a_list_has_tickets_that_are_taken_meanwhile(void **state)
+{
+	struct place *place = *state;
+	struct taker taker = {.ledger = place->ledger};
+	pthread_t thread;
+	struct seen seen;
+	for (uint32_t i = 0; i < TICKETS; i++) {
+		const struct slurm_ticket one = ticket_of(i);
+		assert_int_equal(slurm_ledger_write(place->ledger, &one), 0);
+	}
+	assert_int_equal(pthread_create(&thread, NULL, take_all, &taker), 0);
+	do {
+		seen = (struct seen){0};
+		assert_int_equal(slurm_ledger_list(place->ledger, note_ticket, &seen), 0);
+		for (size_t i = 0; i < TICKETS; i++) {
+			assert_true(seen.tickets[i]);
+		}
+	} while (!atomic_load(&taker.ended));
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(taker.result, 0);
+	for (uint32_t i = 0; i < TICKETS; i++) {
+		const struct slurm_ticket one = ticket_of(i);
+		slurm_ledger_remove(place->ledger, &one);
+	}
+}
+
+static void test_a_ledger_that_others_can_write(void **state)
+{
+	struct place *place = *state;
+	struct error e = {0};
+	assert_int_equal(fchmod(place->ledger, 0770), 0);
+	assert_int_equal(slurm_ledger_open(place->sweep, place->path, true, &e), -EPERM);
+	assert_non_null(strstr(e.text, "/slurm: others can write it"));
+}
+
 static void test_arrays(void **state)
 {
 	struct place *place = *state;
@@ -264,6 +370,10 @@ int main(void)
 		cmocka_unit_test(test_names),
 		cmocka_unit_test_setup_teardown(
 			test_a_ticket_is_taken_or_revoked, make_place, remove_place),
+		cmocka_unit_test_setup_teardown(
+			test_a_list_has_tickets_that_are_taken_meanwhile, make_place, remove_place),
+		cmocka_unit_test_setup_teardown(
+			test_a_ledger_that_others_can_write, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(test_arrays, make_place, remove_place),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
