@@ -6,6 +6,7 @@
 #
 #	strain: input pipeline: ... (412.strain)
 #
+# Only the first task of a step (SLURM_PROCID 0) writes it.
 # Slurm runs this as the job's user after each task, before it ends what is left of the step.
 
 exec >/dev/null 2>&1 </dev/null
@@ -36,6 +37,8 @@ line=$("${STRAIN:-strain}" sql "$name.strain" \
 [ -n "$line" ] || exit 0
 printf '%s\n' "$line" >"$name.txt"
 
+# The tasks of a step on other nodes have verdicts of their own, but the job has one Comment.
+[ "${SLURM_PROCID:-0}" = 0 ] || exit 0
 comment=$(scontrol --oneliner show job "$SLURM_JOB_ID" | sed -n 's/.* Comment=\(.*\)/\1/p')
 case $comment in
 '' | 'strain: '*) scontrol update JobId="$SLURM_JOB_ID" Comment="strain: $line" ;;

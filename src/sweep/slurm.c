@@ -708,9 +708,10 @@ static void append_script(
 static bool is_final_refusal(const char *complaint)
 {
 	static const char *const passing[] = {"nable to contact", "imed out", "onnection",
-		"emporar", "try again", "ry again later", "submit limit", "MaxSubmit",
-		"MaxJobCount", "not responding", "ommunication", "ransport", "in standby",
-		"lurmdbd", "configuration source"};
+		"emporar", "try again", "ry again later", "MaxJobCount", "not responding",
+		"ommunication", "ransport", "in standby", "lurmdbd", "configuration source",
+		"Zero Bytes were transmitted", "Protocol authentication error",
+		"Required partition not available", "Unexpected message received"};
 	for (size_t i = 0; i < ARRAY_LENGTH(passing); i++) {
 		if (strstr(complaint, passing[i])) {
 			return false;
@@ -718,6 +719,18 @@ static bool is_final_refusal(const char *complaint)
 	}
 	return strstr(complaint, "submission failed") || strstr(complaint, "nrecognized option") ||
 	       strstr(complaint, "nvalid");
+}
+
+// Whether sbatch refused an array that has more tasks than this cluster or user may have.
+static bool is_too_many(const char *complaint)
+{
+	static const char *const words[] = {"submit limit", "MaxSubmit", "job array specification"};
+	for (size_t i = 0; i < ARRAY_LENGTH(words); i++) {
+		if (strstr(complaint, words[i])) {
+			return true;
+		}
+	}
+	return false;
 }
 
 static int write_tickets(struct slurm *s, const size_t *indices, size_t n, const char *token)
@@ -797,9 +810,19 @@ static int submit_batch(struct slurm *s, const size_t *indices, size_t n)
 	if (result == 0) {
 		result = error_set(&why, EIO, "sbatch printed no id of a job");
 	}
+	const char *complaint = answer.complaint.data ? answer.complaint.data : "";
+	bool too_many = result == -EIO && is_too_many(complaint);
+	if (too_many) {
+		take_back_batch(s, token);
+		s->array_most = n > 1 ? n / 2 : 1;
+		if (n > 1) {
+			return 0; // at once, in smaller arrays
+		}
+	}
+	// One more may be submitted when one of the sweep's own has ended.
+	bool wait = too_many && s->n_submitted > 0;
 	if (result == -ENOENT || result == -ENOMEM ||
-		(result == -EIO &&
-			is_final_refusal(answer.complaint.data ? answer.complaint.data : ""))) {
+		(result == -EIO && !wait && (too_many || is_final_refusal(complaint)))) {
 		take_back_batch(s, token);
 		return error_set(s->e, -result, "%s", why.text);
 	}

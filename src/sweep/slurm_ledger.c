@@ -222,13 +222,6 @@ bool slurm_ledger_revoke(int ledger, const struct slurm_ticket *ticket)
 	return unlinkat(ledger, name, 0) == 0;
 }
 
-bool slurm_ledger_is_waiting(int ledger, const struct slurm_ticket *ticket)
-{
-	char name[NAME_SIZE];
-	name_of(name, ticket, ".ticket");
-	return exists(ledger, name);
-}
-
 void slurm_ledger_remove(int ledger, const struct slurm_ticket *ticket)
 {
 	char name[NAME_SIZE];

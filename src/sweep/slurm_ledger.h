@@ -58,8 +58,6 @@ int slurm_ledger_write(int ledger, const struct slurm_ticket *ticket); // 0 or -
 int slurm_ledger_sync(int ledger);
 // True: the trial will not start with this ticket, and has not. False: it has, or had.
 bool slurm_ledger_revoke(int ledger, const struct slurm_ticket *ticket);
-// Whether the ticket has not been taken.
-bool slurm_ledger_is_waiting(int ledger, const struct slurm_ticket *ticket);
 // Removes the ticket, taken or not, and the output of its task.
 void slurm_ledger_remove(int ledger, const struct slurm_ticket *ticket);
 // What Slurm wrote about the task: at most its last 4 KiB.
