@@ -462,7 +462,7 @@ static int align_clocks(struct joint *j)
 		for (size_t i = 0; i < n; i++) {
 			apart[i] = fabs(apart[i] - clock_s);
 		}
-		if (median_of(apart, n) <= CLOCK_SCATTER * length_s) {
+		if (median_of(apart, n) <= fmax(CLOCK_SCATTER * length_s, CLOCK_LEAST_S / 4)) {
 			bool differ = fabs(clock_s) >= fmax(CLOCK_LEAST_S, 2 * length_s);
 			rank->clock_s = differ ? clock_s : 0;
 		}
