@@ -481,7 +481,7 @@ const struct measure measures[N_MEASURES] = {
 	[MEASURE_TOKENS_PER_SECOND] = {"tokens_per_second", "tokens per second", "{token}/s",
 		MEASURE_KIND_RATE, BETTER_MORE, false,
 		"The same in tokens, for text whose batches say how many they have (ntokens, "
-                "nsentences).",
+		"nsentences).",
 		tokens_per_second},
 	[MEASURE_STEP] = {"step_seconds", "time of a step", "s", MEASURE_KIND_SECONDS, BETTER_LESS,
 		false, "Median duration of steady iterations.", step},

@@ -15,8 +15,8 @@ const char *unit_word(const char *unit);
 // "steps"; "samples" if the job does not say, or says no word. Lives as long as the reader, which
 // may be NULL.
 const char *unit_of_samples(struct reader *r);
-// The value of tokens_per_sample, the mean number of tokens in a sample, above 0; NAN: not known. NULL
-// is none.
+// The value of tokens_per_sample, the mean number of tokens in a sample, above 0; NAN: not known.
+// NULL is none.
 double unit_tokens(const char *text);
 // The same of a run. The reader may be NULL.
 double unit_tokens_per_sample(struct reader *r);

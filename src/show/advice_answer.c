@@ -282,7 +282,7 @@ static void print_workers(FILE *out, const struct advice *a)
 	if (a->worker_copies > 0) {
 		fprintf(out,
 			INDENT "all workers together hold %s of old copies of the training "
-		               "process's\n" INDENT
+			       "process's\n" INDENT
 			       "pages (parameters, optimizer state); without workers, none\n",
 			text_bytes(own, sizeof(own), a->worker_copies));
 	}

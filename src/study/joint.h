@@ -21,7 +21,8 @@ enum { JOINT_RANKS_MAX = 4096, JOINT_ITERATIONS_MAX = 4096 };
 
 // What a rank does in an iteration of its own. Seconds; 0: not marked.
 struct joint_step {
-	int64_t number; // of the epoch and the iteration in it, else among all iterations: ascending
+	int64_t number; // of the epoch and the iteration in it, else among all iterations:
+	                // ascending
 	int64_t end_utc_ns; // by the clock of its machine
 	double length;
 	double forward, backward;
@@ -56,16 +57,16 @@ struct joint {
 	double samples_per_s; // of all ranks; NAN: not known
 	// Index of the rank that the others wait for; n: none.
 	size_t slowest;
-	// The phase in which it exceeds the others' median by most, and seconds per iteration, if that
-	// is a good part of what they wait.
+	// The phase in which it exceeds the others' median by most, and seconds per iteration, if
+	// that is a good part of what they wait.
 	int phase; // enum phase_id; -1: none
 	double longer_s;
 };
 
 // Joins the runs of a job. name: of the job; NULL: the one with the newest run. The catalogue must
 // outlive the result. Of several runs of one rank the newest counts. progressed: as of the
-// catalogue's options. Errors: -ENOENT if the catalogue has no job of several runs, or not that one;
-// as reader_open.
+// catalogue's options. Errors: -ENOENT if the catalogue has no job of several runs, or not that
+// one; as reader_open.
 int joint_read(const struct catalogue *c, const char *name, struct joint *ret, struct error *e);
 void joint_done(struct joint *j);
 

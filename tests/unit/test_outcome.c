@@ -156,7 +156,7 @@ static const struct example examples[] = {
 	{{.status = KILLED(SIGTERM)}, OUTCOME_INTERRUPTED, "ended by SIGTERM"},
 	{{.status = KILLED(SIGTERM),
 		 OUTPUT("slurmstepd-n1: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-01T00:00:00 "
-                        "DUE "
+			"DUE "
 			"TO TIME LIMIT ***\n")},
 		OUTCOME_TIME_LIMIT, "not done at the time limit of Slurm"},
 	{{.status = KILLED(SIGTERM),
