@@ -9,9 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,6 +34,7 @@
 #include "runfile/index.h"
 #include "runfile/reader.h"
 #include "study/kept_advice.h"
+#include "study/parallel.h"
 #include "study/prices.h"
 #include "verdict/causes.h"
 #include "verdict/verdict.h"
@@ -57,21 +55,11 @@ struct catalogue_file {
 };
 
 // Reading -----------------------------------------------------------------------------------------
-//
-// Threads take one file after the other. The caller's thread reports progress.
-
-#define THREADS_MAX_READING 16
-#define THREADS_PER_CPU 4 // those that wait for a disk leave their CPU to the others
-#define WAKE_NS (NS_PER_S / 10)
 
 struct reading {
 	struct catalogue_file **files; // [n] to be read
 	size_t n;
 	bool job_only;
-	pthread_mutex_t mutex; // guards the fields below
-	pthread_cond_t all_read;
-	size_t taken;
-	size_t n_done;
 };
 
 static void catalogue_file_done(struct catalogue_file *file)
@@ -82,17 +70,10 @@ static void catalogue_file_done(struct catalogue_file *file)
 	free(file->error);
 }
 
-static bool take_one(struct reading *reading, size_t *ret)
+// Called by several threads, each for other files.
+static void read_one(void *context, size_t at)
 {
-	pthread_mutex_lock(&reading->mutex);
-	bool any = reading->taken < reading->n;
-	*ret = any ? reading->taken++ : 0;
-	pthread_mutex_unlock(&reading->mutex);
-	return any;
-}
-
-static void read_one(struct reading *reading, size_t at)
-{
+	const struct reading *reading = context;
 	struct catalogue_file *file = reading->files[at];
 	struct error e = {0};
 	file->is_read = true;
@@ -100,94 +81,6 @@ static void read_one(struct reading *reading, size_t at)
 		file->error = strdup(e.text);
 		file->out_of_memory = e.code == ENOMEM || !file->error;
 	}
-	pthread_mutex_lock(&reading->mutex);
-	if (++reading->n_done == reading->n) {
-		pthread_cond_signal(&reading->all_read);
-	}
-	pthread_mutex_unlock(&reading->mutex);
-}
-
-static void *work(void *context)
-{
-	struct reading *reading = context;
-	for (size_t at; take_one(reading, &at);) {
-		read_one(reading, at);
-	}
-	return NULL;
-}
-
-static size_t threads_wanted(size_t files)
-{
-	cpu_set_t cpus;
-	size_t n = sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? (size_t)CPU_COUNT(&cpus) : 1;
-	n = n < THREADS_MAX_READING / THREADS_PER_CPU ? n * THREADS_PER_CPU : THREADS_MAX_READING;
-	return n < files ? n : files;
-}
-
-// Starts threads that block all signals. Returns their number.
-static size_t start_threads(struct reading *reading, pthread_t threads[static THREADS_MAX_READING])
-{
-	sigset_t all, before;
-	size_t wanted = threads_wanted(reading->n), n = 0;
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	while (wanted > 1 && n < wanted && pthread_create(&threads[n], NULL, work, reading) == 0) {
-		n++;
-	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return n;
-}
-
-// Waits until all are done, or for a moment. Returns how many are done.
-static size_t wait_a_moment(struct reading *reading)
-{
-	struct timespec until;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += (long)WAKE_NS;
-	until.tv_sec += until.tv_nsec / (long)NS_PER_S;
-	until.tv_nsec %= (long)NS_PER_S;
-	pthread_mutex_lock(&reading->mutex);
-	if (reading->n_done < reading->n) {
-		pthread_cond_timedwait(&reading->all_read, &reading->mutex, &until);
-	}
-	size_t now = reading->n_done;
-	pthread_mutex_unlock(&reading->mutex);
-	return now;
-}
-
-// Follows the threads; reads by itself where there are none.
-static void follow(struct reading *reading, size_t threads, const struct catalogue_options *options)
-{
-	for (size_t done = 0; done < reading->n;) {
-		size_t at;
-		if (threads > 0) {
-			done = wait_a_moment(reading);
-		} else if (take_one(reading, &at)) {
-			read_one(reading, at);
-			done = at + 1;
-		}
-		if (options->progressed) {
-			options->progressed(options->context, done, reading->n);
-		}
-	}
-}
-
-static void read_all(struct reading *reading, const struct catalogue_options *options)
-{
-	pthread_t threads[THREADS_MAX_READING];
-	pthread_condattr_t clock;
-	pthread_condattr_init(&clock);
-	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-	pthread_mutex_init(&reading->mutex, NULL);
-	pthread_cond_init(&reading->all_read, &clock);
-	pthread_condattr_destroy(&clock);
-	size_t n = start_threads(reading, threads);
-	follow(reading, n, options);
-	for (size_t i = 0; i < n; i++) {
-		pthread_join(threads[i], NULL);
-	}
-	pthread_cond_destroy(&reading->all_read);
-	pthread_mutex_destroy(&reading->mutex);
 }
 
 // Gives every file that is not left out a digest or an error. -ENOMEM.
@@ -204,9 +97,9 @@ static int catalogue_reading(struct catalogue_file *files, size_t n,
 			wanted[reading.n++] = &files[i];
 		}
 	}
-	if (reading.n > 0) {
-		read_all(&reading, options);
-	}
+	const struct parallel all = {
+		reading.n, read_one, &reading, options->progressed, options->context};
+	parallel_run(&all);
 	for (size_t i = 0; i < reading.n; i++) {
 		if (wanted[i]->out_of_memory) {
 			return error_errno(e, ENOMEM, "%s", wanted[i]->path);

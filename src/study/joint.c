@@ -7,16 +7,15 @@
 
 #include <errno.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/parse.h"
 #include "base/text.h"
 #include "run/analysis.h"
 #include "runfile/reader.h"
+#include "study/parallel.h"
 #include "verdict/facts.h"
 
 // Clocks that differ by less are not told apart from ranks that end an iteration one after another;
@@ -93,6 +92,7 @@ int joint_rank_of(const struct run_label *labels, size_t n)
 // A run that belongs to some job.
 struct member {
 	const struct digest *run;
+	size_t place; // in the catalogue: the newest first
 	char *name; // owned
 	const char *label;
 	char *apart; // owned; what else must be the same: the launch, the trial
@@ -101,7 +101,7 @@ struct member {
 };
 
 struct members {
-	struct member *items; // [n] the newest first
+	struct member *items; // [n] by name, the newest first
 	size_t n;
 };
 
@@ -158,16 +158,24 @@ static bool has_name_of(const struct member *a, const struct member *b)
 	       strcmp(a->apart, b->apart) == 0;
 }
 
-// Whether a run belongs to the job of a newer one. Runs on other machines may seem to have ended
-// before, by another clock, if the launcher says that they are as many.
+// Whether a run belongs to the job of a newer one of its name. Runs on other machines may seem to
+// have ended before, by another clock, if the launcher says that they are as many.
 static bool belongs(const struct member *one, const struct member *newest)
 {
 	bool named = strcmp(newest->label, "job") == 0;
 	bool elsewhere = one->run->host && newest->run->host && newest->world > 1 &&
 	                 strcmp(one->run->host, newest->run->host) != 0;
-	return has_name_of(one, newest) && one->world == newest->world &&
-	       !(one->world > 0 && one->rank >= one->world) &&
+	return one->world == newest->world && !(one->world > 0 && one->rank >= one->world) &&
 	       (named || elsewhere || overlap(one->run, newest->run));
+}
+
+static int compare_members(const void *left, const void *right)
+{
+	const struct member *a = left, *b = right;
+	int label = strcmp(a->label, b->label);
+	int name = label ? label : strcmp(a->name, b->name);
+	int apart = name ? name : strcmp(a->apart, b->apart);
+	return apart ? apart : (a->place > b->place) - (a->place < b->place);
 }
 
 static int list_members(const struct catalogue *c, struct members *ret)
@@ -178,6 +186,7 @@ static int list_members(const struct catalogue *c, struct members *ret)
 		const char *label = NULL;
 		char *name = joint_name_of(run->labels, run->n_labels, &label);
 		struct member m = {.run = run,
+			.place = i,
 			.name = name,
 			.label = label,
 			.rank = joint_rank_of(run->labels, run->n_labels),
@@ -191,32 +200,43 @@ static int list_members(const struct catalogue *c, struct members *ret)
 			ret->items[ret->n++] = m;
 		}
 	}
+	if (ret->items) {
+		qsort(ret->items, ret->n, sizeof(*ret->items), compare_members);
+	}
 	return ret->items ? 0 : -ENOMEM;
 }
 
-// Whether the run at an index belongs to the job of a newer one, and no newer run has its rank:
-// else the job was started again under the same name.
-static bool is_of(const struct members *m, size_t index, const struct member *newest)
-{
-	const struct member *one = &m->items[index];
-	if (!belongs(one, newest)) {
-		return false;
-	}
-	for (size_t i = 0; i < index && one->rank >= 0; i++) {
-		if (m->items[i].rank == one->rank && belongs(&m->items[i], newest)) {
-			return false;
-		}
-	}
-	return true;
-}
+// Runs of one name, the newest first.
+struct group {
+	const struct member *items;
+	size_t n;
+};
 
-static size_t count_runs(const struct members *m, const struct member *newest)
+// Sets ret[i] for the runs of a group that belong to the job of its run `newest`: of each rank the
+// newest, since a job may have been started again under the same name. Returns their number.
+static size_t mark_runs(const struct group *g, size_t newest, bool *ret)
 {
 	size_t n = 0;
-	for (size_t i = (size_t)(newest - m->items); i < m->n; i++) {
-		n += is_of(m, i, newest);
+	for (size_t i = 0; i < g->n; i++) {
+		ret[i] = i >= newest && belongs(&g->items[i], &g->items[newest]);
+		for (size_t k = newest; k < i && ret[i] && g->items[i].rank >= 0; k++) {
+			ret[i] = !(ret[k] && g->items[k].rank == g->items[i].rank);
+		}
+		n += ret[i];
 	}
 	return n;
+}
+
+// Sets ret to the newest job of several runs in a group: older attempts of it are no jobs of their
+// own. False: there is none.
+static bool mark_job(const struct group *g, bool *ret)
+{
+	for (size_t newest = 0; newest < g->n; newest++) {
+		if (mark_runs(g, newest, ret) >= 2) {
+			return true;
+		}
+	}
+	return false;
 }
 
 // Whether a name is that of the job, or the first part of it: "123" of "123.0".
@@ -227,35 +247,84 @@ static bool is_named(const struct member *m, const char *name)
 	       (m->name[length] == '\0' || m->name[length] == '.');
 }
 
-// The newest member of the job to join; NULL: there is none. Sets the number of other jobs, and
-// appends the names of some.
-static const struct member *choose(
-	const struct members *m, const char *name, size_t *ret_others, struct text *others)
+static struct group group_at(const struct members *m, size_t first)
 {
-	enum { NAMES_SHOWN = 5 };
-	const struct member *chosen = NULL;
-	*ret_others = 0;
-	for (size_t i = 0; i < m->n; i++) {
-		// Older attempts of a job are not jobs of their own.
-		bool seen = false;
-		for (size_t k = 0; k < i && !seen; k++) {
-			seen = has_name_of(&m->items[k], &m->items[i]) &&
-			       count_runs(m, &m->items[k]) >= 2;
-		}
-		if (seen || count_runs(m, &m->items[i]) < 2) {
-			continue;
-		}
-		bool wanted = !name || is_named(&m->items[i], name);
-		if (wanted && !chosen) {
-			chosen = &m->items[i];
-			continue;
-		}
-		if ((*ret_others)++ < NAMES_SHOWN) {
-			text_append_string(others, others->length > 0 ? ", " : "");
-			text_append_printable(others, m->items[i].name, strlen(m->items[i].name));
+	struct group g = {&m->items[first], 1};
+	while (first + g.n < m->n && has_name_of(&g.items[g.n], g.items)) {
+		g.n++;
+	}
+	return g;
+}
+
+// The job to join: of those that are wanted the newest.
+struct choice {
+	const struct member **items; // [n] owned, the newest first
+	size_t n; // 0: there is none
+	size_t n_others; // other jobs
+	struct text others; // names of some, the newest first
+};
+
+static void take_group(const struct group *g, const bool *marked, struct choice *ret)
+{
+	ret->n = 0;
+	for (size_t i = 0; i < g->n; i++) {
+		if (marked[i]) {
+			ret->items[ret->n++] = &g->items[i];
 		}
 	}
-	return chosen;
+}
+
+static int compare_places(const void *left, const void *right)
+{
+	const struct member *a = *(const struct member *const *)left;
+	const struct member *b = *(const struct member *const *)right;
+	return (a->place > b->place) - (a->place < b->place);
+}
+
+// 0 or -ENOMEM. m: sorted.
+static int choose(const struct members *m, const char *name, struct choice *ret)
+{
+	enum { NAMES_SHOWN = 5 };
+	_cleanup_free_ bool *marked = calloc(m->n + 1, sizeof(*marked));
+	_cleanup_free_ const struct member **jobs = calloc(m->n + 1, sizeof(struct member *));
+	size_t n_jobs = 0; // each by its newest run
+	ret->items = calloc(m->n + 1, sizeof(struct member *));
+	if (!marked || !jobs || !ret->items) {
+		return -ENOMEM;
+	}
+	for (size_t first = 0; first < m->n;) {
+		struct group g = group_at(m, first);
+		first += g.n;
+		if (!mark_job(&g, marked)) {
+			continue;
+		}
+		size_t newest = 0;
+		while (!marked[newest]) {
+			newest++;
+		}
+		jobs[n_jobs++] = &g.items[newest];
+		bool wanted = !name || is_named(g.items, name);
+		if (wanted && (ret->n == 0 || g.items[newest].place < ret->items[0]->place)) {
+			take_group(&g, marked, ret);
+		}
+	}
+	qsort(jobs, n_jobs, sizeof(struct member *), compare_places);
+	for (size_t i = 0; i < n_jobs; i++) {
+		if (ret->n > 0 && jobs[i] == ret->items[0]) {
+			continue;
+		}
+		if (ret->n_others++ < NAMES_SHOWN) {
+			text_append_string(&ret->others, ret->others.length > 0 ? ", " : "");
+			text_append_printable(&ret->others, jobs[i]->name, strlen(jobs[i]->name));
+		}
+	}
+	return ret->others.failed ? -ENOMEM : 0;
+}
+
+static void choice_done(struct choice *c)
+{
+	free(c->items);
+	text_done(&c->others);
 }
 
 // Reading a run -----------------------------------------------------------------------------------
@@ -623,37 +692,12 @@ struct reading {
 	struct joint *parts; // [n] the ranks of each
 	int *results;
 	struct error *errors;
-	size_t n, next;
 };
 
-static void *read_some(void *context)
+static void read_one(void *context, size_t i)
 {
-	struct reading *r = context;
-	for (;;) {
-		size_t i = __atomic_fetch_add(&r->next, 1, __ATOMIC_RELAXED);
-		if (i >= r->n) {
-			return NULL;
-		}
-		r->results[i] = read_run(r->members[i], &r->parts[i], &r->errors[i]);
-	}
-}
-
-static void read_all(struct reading *r)
-{
-	enum { READERS_MAX = 16 };
-	pthread_t threads[READERS_MAX];
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	size_t n = 0, most = cpus > 1 && cpus <= READERS_MAX ? (size_t)cpus
-	                     : cpus > 1                      ? READERS_MAX
-	                                                     : 1;
-	while (n + 1 < most && n + 1 < r->n &&
-		pthread_create(&threads[n], NULL, read_some, r) == 0) {
-		n++;
-	}
-	read_some(r);
-	for (size_t i = 0; i < n; i++) {
-		pthread_join(threads[i], NULL);
-	}
+	const struct reading *r = context;
+	r->results[i] = read_run(r->members[i], &r->parts[i], &r->errors[i]);
 }
 
 // Takes the ranks of a part.
@@ -674,24 +718,19 @@ static int take_part(struct joint *j, struct joint *part, struct error *e)
 	return 0;
 }
 
-static int read_members(
-	const struct members *all, const struct member *newest, struct joint *j, struct error *e)
+static int read_members(const struct choice *c, struct joint *j, struct error *e)
 {
-	_cleanup_free_ const struct member **members = calloc(all->n, sizeof(struct member *));
-	_cleanup_free_ struct joint *parts = calloc(all->n, sizeof(*parts));
-	_cleanup_free_ int *results = calloc(all->n, sizeof(*results));
-	_cleanup_free_ struct error *errors = calloc(all->n, sizeof(*errors));
-	struct reading reading = {members, parts, results, errors, 0, 0};
-	int r = members && parts && results && errors ? 0 : error_errno(e, ENOMEM, "ranks");
-	for (size_t i = (size_t)(newest - all->items); i < all->n && r == 0; i++) {
-		if (is_of(all, i, newest)) {
-			members[reading.n++] = &all->items[i];
-		}
+	_cleanup_free_ struct joint *parts = calloc(c->n, sizeof(*parts));
+	_cleanup_free_ int *results = calloc(c->n, sizeof(*results));
+	_cleanup_free_ struct error *errors = calloc(c->n, sizeof(*errors));
+	struct reading reading = {c->items, parts, results, errors};
+	const struct parallel all = {.n = c->n, .one = read_one, .context = &reading};
+	if (!parts || !results || !errors) {
+		return error_errno(e, ENOMEM, "ranks");
 	}
-	if (r == 0) {
-		read_all(&reading);
-	}
-	for (size_t i = 0; i < reading.n; i++) {
+	parallel_run(&all);
+	int r = 0;
+	for (size_t i = 0; i < c->n; i++) {
 		if (results[i] < 0 && r == 0) {
 			*e = errors[i];
 			r = results[i];
@@ -706,21 +745,24 @@ int joint_read(const struct catalogue *c, const char *name, struct joint *ret, s
 {
 	struct members all = {0};
 	struct joint j = {.phase = -1};
-	_cleanup_text_ struct text others = {0};
+	struct choice chosen = {0};
 	int r = list_members(c, &all);
+	r = r < 0 ? r : choose(&all, name, &chosen);
 	r = r < 0 ? error_errno(e, -r, "ranks") : 0;
-	const struct member *newest = r < 0 ? NULL : choose(&all, name, &j.n_others, &others);
-	if (r == 0 && !newest) {
+	if (r == 0 && chosen.n == 0) {
+		const struct text *others = &chosen.others;
 		r = name ? error_set(e, ENOENT, "no job '%.100s' of several runs%s%.300s%s", name,
-				   others.length > 0 ? " (there are: " : "",
-				   others.length > 0 ? others.data : "",
-				   others.length > 0 ? ")" : "")
+				   others->length > 0 ? " (there are: " : "",
+				   others->length > 0 ? others->data : "",
+				   others->length > 0 ? ")" : "")
 		         : error_set(e, ENOENT, "no two runs of one job");
 	}
-	r = r < 0 ? r : read_members(&all, newest, &j, e);
+	r = r < 0 ? r : read_members(&chosen, &j, e);
 	if (r == 0) {
+		const struct member *newest = chosen.items[0];
 		j.named_by = newest->label;
 		j.world = newest->world;
+		j.n_others = chosen.n_others;
 		j.name = strdup(newest->name);
 		number_ranks(&j);
 		count_hosts(&j);
@@ -729,6 +771,7 @@ int joint_read(const struct catalogue *c, const char *name, struct joint *ret, s
 		r = r < 0 ? r : find_latest(&j);
 		r = r < 0 ? error_errno(e, -r, "ranks") : 0;
 	}
+	choice_done(&chosen);
 	members_done(&all);
 	if (r < 0) {
 		joint_done(&j);
