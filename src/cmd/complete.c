@@ -130,9 +130,12 @@ static void offer_label(const struct completing *c, struct offered *offered, con
 	offer_once(c, offered, begun.data ? begun.data : name, named ? value : "");
 }
 
-// Offers the labels of the most recent runs. Their number is bounded: the user has pressed a key,
-// and waits.
-static void offer_labels_of(const struct completing *c, bool with_value)
+typedef void offer_run_fn(
+	const struct completing *c, struct offered *offered, const struct digest *run);
+
+// Offers what `offer_run` finds in each of the most recent runs. Their number is bounded: the user
+// has pressed a key, and waits.
+static void offer_of_runs(const struct completing *c, offer_run_fn *offer_run)
 {
 	struct places places;
 	struct catalogue catalogue = {0};
@@ -143,16 +146,38 @@ static void offer_labels_of(const struct completing *c, bool with_value)
 	}
 	if (catalogue_read_with(places.paths, places.n, &options, &catalogue, NULL) == 0) {
 		for (size_t i = 0; i < catalogue.n; i++) {
-			const struct digest *run = &catalogue.runs[i];
-			for (size_t k = 0; k < run->n_labels; k++) {
-				offer_label(c, &offered, run->labels[k].name, run->labels[k].value,
-					with_value);
-			}
+			offer_run(c, &offered, &catalogue.runs[i]);
 		}
 		catalogue_done(&catalogue);
 	}
 	places_done(&places);
 	offered_done(&offered);
+}
+
+static void offer_names_of_labels(
+	const struct completing *c, struct offered *offered, const struct digest *run)
+{
+	for (size_t k = 0; k < run->n_labels; k++) {
+		offer_label(c, offered, run->labels[k].name, run->labels[k].value, false);
+	}
+}
+
+static void offer_values_of_labels(
+	const struct completing *c, struct offered *offered, const struct digest *run)
+{
+	for (size_t k = 0; k < run->n_labels; k++) {
+		offer_label(c, offered, run->labels[k].name, run->labels[k].value, true);
+	}
+}
+
+// The name of a job of several runs.
+static void offer_job(const struct completing *c, struct offered *offered, const struct digest *run)
+{
+	const char *label;
+	_cleanup_free_ char *name = joint_name_of(run->labels, run->n_labels, &label);
+	if (name && (strcmp(c->command, "show") == 0 || strcmp(label, "job") == 0)) {
+		offer_once(c, offered, name, "");
+	}
 }
 
 static void offer_measures(const struct completing *c)
@@ -164,51 +189,29 @@ static void offer_measures(const struct completing *c)
 
 static void list_labels(const struct completing *c)
 {
-	offer_labels_of(c, false);
+	offer_of_runs(c, offer_names_of_labels);
 }
 
-// The names of jobs of several runs.
 static void list_jobs(const struct completing *c)
 {
-	struct places places;
-	struct catalogue catalogue = {0};
-	struct offered offered = {0};
-	const struct catalogue_options options = {.job_only = true, .most_read = MOST_OPENED};
-	if (places_find(&places) < 0) {
-		return;
-	}
-	if (catalogue_read_with(places.paths, places.n, &options, &catalogue, NULL) == 0) {
-		for (size_t i = 0; i < catalogue.n; i++) {
-			const char *label;
-			const struct digest *run = &catalogue.runs[i];
-			_cleanup_free_ char *name = joint_name_of(
-				run->labels, run->n_labels, &label);
-			if (name &&
-				(strcmp(c->command, "show") == 0 || strcmp(label, "job") == 0)) {
-				offer_once(c, &offered, name, "");
-			}
-		}
-		catalogue_done(&catalogue);
-	}
-	places_done(&places);
-	offered_done(&offered);
+	offer_of_runs(c, offer_job);
 }
 
 static void list_label_values(const struct completing *c)
 {
-	offer_labels_of(c, true);
+	offer_of_runs(c, offer_values_of_labels);
 }
 
 static void list_conditions(const struct completing *c)
 {
-	offer_labels_of(c, true);
+	offer_of_runs(c, offer_values_of_labels);
 	offer_measures(c);
 }
 
 static void list_sort_keys(const struct completing *c)
 {
 	offer_words(c, "start duration name cpu memory");
-	offer_labels_of(c, false);
+	offer_of_runs(c, offer_names_of_labels);
 	offer_measures(c);
 }
 

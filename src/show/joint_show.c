@@ -188,7 +188,8 @@ static bool is_inferred(const struct joint *j)
 // A host by its name.
 static void append_host(struct text *t, const char *host)
 {
-	text_append_printable(t, *host ? host : "an unknown host", *host ? strlen(host) : 15);
+	const char *name = *host ? host : "an unknown host";
+	text_append_printable(t, name, strlen(name));
 }
 
 static void append_slowest(struct text *t, const struct joint *j)
@@ -228,10 +229,11 @@ static void append_slowest(struct text *t, const struct joint *j)
 	}
 }
 
-// When a run ended.
+// When a run ended, in seconds since 1970; INFINITY: unknown.
 static double end_of(const struct digest *run)
 {
-	return (double)run->start_utc_ns / 1e9 + run->measures[MEASURE_DURATION];
+	double end_s = (double)run->start_utc_ns / 1e9 + run->measures[MEASURE_DURATION];
+	return isfinite(end_s) ? end_s : INFINITY;
 }
 
 static int compare_ends(const void *left, const void *right)
@@ -239,8 +241,7 @@ static int compare_ends(const void *left, const void *right)
 	const struct joint_rank *a = *(struct joint_rank *const *)left;
 	const struct joint_rank *b = *(struct joint_rank *const *)right;
 	double one = end_of(a->run), other = end_of(b->run);
-	bool known = isfinite(one) && isfinite(other);
-	return known && one != other ? (one > other) - (one < other) : compare_numbers(left, right);
+	return one != other ? (one > other) - (one < other) : compare_numbers(left, right);
 }
 
 // The first that failed first: others may have failed because of it. 0 or -ENOMEM.

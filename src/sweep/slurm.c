@@ -975,14 +975,17 @@ static bool is_known(void *context, const char *token)
 static int check_directory(struct slurm *s)
 {
 	s->directory = realpath(s->sweep->directory, NULL);
-	s->program = realpath("/proc/self/exe", NULL);
-	if (!s->directory || !s->program) {
+	if (!s->directory) {
 		return error_errno(s->e, errno, "%s", s->sweep->directory);
+	}
+	s->program = realpath("/proc/self/exe", NULL);
+	if (!s->program) {
+		return error_errno(s->e, errno, "/proc/self/exe");
 	}
 	return strpbrk(s->directory, "%\\\n")
 	               ? error_set(s->e, EINVAL,
-				 "%s: expected a folder without %% and \\ in its path for "
-				 "executor: slurm (-o DIR)",
+				 "%s: expected a folder without %%, \\ and newline in its "
+				 "path for executor: slurm (-o DIR)",
 				 s->directory)
 	               : 0;
 }

@@ -177,7 +177,7 @@ static int listen_to(int out, int err, struct text *output, struct text *complai
 		if (poll(fds, ARRAY_LENGTH(fds), LOOK_MS) <= 0) {
 			continue;
 		}
-		if (fds[0].revents && !take(out, output, OUTPUT_MOST)) {
+		if (fds[0].revents && !take(out, output, OUTPUT_MOST + 1)) {
 			fds[0].fd = -1;
 		}
 		if (fds[1].revents && !take(err, complaint, COMPLAINT_MOST)) {
@@ -274,6 +274,10 @@ static int run(const struct slurm_command *command, const char *input, size_t in
 	}
 	if (ended < 0) {
 		return fail(arguments, ETIME, "did not end within a minute", &ret->complaint, e);
+	}
+	if (status == 0 && ret->output.length > OUTPUT_MOST) {
+		return error_set(e, EFBIG, "%s printed more than the %d MiB that strain reads",
+			arguments[0], OUTPUT_MOST >> 20);
 	}
 	return status == 0 ? 0 : fail(arguments, EIO, "failed", &ret->complaint, e);
 }

@@ -35,7 +35,7 @@ struct slurm_answer {
 // shorter. It does not receive signals of the terminal, since an interrupted sbatch may or may not
 // have submitted. Frees the command. Returns 0; or -errno with a line that has the complaint:
 // -ENOENT if there is no such program, -ETIME if it took too long, -EINTR if it was interrupted,
-// -EIO if it failed, -ENOMEM.
+// -EIO if it failed, -EFBIG if it printed too much, -ENOMEM.
 int slurm_client_run(struct slurm_command *command, const char *input, size_t input_size,
 	struct slurm_answer *ret, struct error *e);
 void slurm_answer_done(struct slurm_answer *a);

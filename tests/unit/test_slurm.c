@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "sweep/slurm_client.h"
 #include "sweep/slurm_ledger.h"
 #include "sweep/slurm_text.h"
 
@@ -359,6 +360,37 @@ static void test_arrays(void **state)
 	assert_int_equal(slurm_ledger_job(place->ledger, token), 0);
 }
 
+// An answer of which the end is cut off is no answer: the jobs in it would count as ended.
+static void test_answers_are_whole(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *const words[3];
+		int expected;
+		size_t length;
+		const char *line;
+	} cases[] = {
+		{{"head", "-c", "16777216"}, 0, 16 << 20, ""},
+		{{"head", "-c", "16777217"}, -EFBIG, 0,
+			"head printed more than the 16 MiB that strain reads"},
+	};
+	_cleanup_free_ char *input = calloc(1, 17 << 20);
+	assert_non_null(input);
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		struct slurm_command command = {0};
+		struct slurm_answer answer;
+		struct error e = {0};
+		slurm_command_add_words(&command, cases[i].words, 3);
+		assert_int_equal(slurm_client_run(&command, input, 17 << 20, &answer, &e),
+			cases[i].expected);
+		assert_string_equal(e.text, cases[i].line);
+		if (cases[i].expected == 0) {
+			assert_int_equal(answer.output.length, cases[i].length);
+		}
+		slurm_answer_done(&answer);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -368,6 +400,7 @@ int main(void)
 		cmocka_unit_test(test_jobs),
 		cmocka_unit_test(test_judgements),
 		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_answers_are_whole),
 		cmocka_unit_test_setup_teardown(
 			test_a_ticket_is_taken_or_revoked, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(
