@@ -265,8 +265,10 @@ static void append_amount(struct text *t, enum allocated_kind kind, double amoun
 static void append_use(struct text *t, const struct allocation *a, enum allocated_kind kind)
 {
 	double held = a->of[kind].amount * a->recorded_s, used = a->of[kind].used;
-	if (!isfinite(a->of[kind].used) || !(held > 0)) {
-		text_append_string(t, ", use not measured");
+	const char *why;
+	allocated_idle(a, kind, &why);
+	if (why || !(held > 0)) {
+		text_format(t, ", use unknown (%s)", why ? why : "the run lasted 0 s");
 		return;
 	}
 	text_append_string(t, ", ");

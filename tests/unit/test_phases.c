@@ -271,48 +271,51 @@ static void test_ranks_that_wait_in_backward(void **state)
 	assert_true(p->ranks[1].slowest);
 }
 
-// The first rank is done with its data at once, and waits for the second where forward begins.
-static void test_ranks_that_wait_in_forward(void **state)
+// Two ranks in step, 10 iterations of 100 ms. Of each iteration, the first rank spends `forward_ns`
+// in forward, the rest in backward; the second spends `data_ns` in data, then `its_forward_ns` in
+// forward, the rest in backward.
+static void put_two_ranks(
+	struct made *m, int64_t forward_ns, int64_t data_ns, int64_t its_forward_ns)
 {
-	struct made *m = *state;
+	static const char second[] = "{\"pid\":77}";
+	int64_t before_ns = data_ns + its_forward_ns;
 	put_epoch(m, 1, 0, 1000 * MS);
 	for (int i = 0; i < 10; i++) {
 		int64_t t = i * 100 * MS;
 		put_iteration(m, i, t, 100 * MS);
-		put_phase(m, "forward", t, 80 * MS);
-		put_phase(m, "backward", t + 80 * MS, 20 * MS);
-		put_phase_of(m, "iteration", t, 100 * MS, 200, "{\"pid\":77}");
-		put_phase_of(m, "data", t, 70 * MS, 200, "{\"pid\":77}");
-		put_phase_of(m, "forward", t + 70 * MS, 10 * MS, 200, "{\"pid\":77}");
-		put_phase_of(m, "backward", t + 80 * MS, 20 * MS, 200, "{\"pid\":77}");
+		put_phase(m, "forward", t, forward_ns);
+		put_phase(m, "backward", t + forward_ns, 100 * MS - forward_ns);
+		put_phase_of(m, "iteration", t, 100 * MS, 200, second);
+		if (data_ns > 0) {
+			put_phase_of(m, "data", t, data_ns, 200, second);
+		}
+		put_phase_of(m, "forward", t + data_ns, its_forward_ns, 200, second);
+		put_phase_of(m, "backward", t + before_ns, 100 * MS - before_ns, 200, second);
 	}
+}
+
+static void check_the_first_waits(struct made *m, double waits)
+{
 	const struct phases *p = analyse(m, 1000 * MS);
 	assert_true(p->waits_inferred);
-	NEAR(p->ranks[0].waits, 0.7, 1e-9);
+	NEAR(p->ranks[0].waits, waits, 1e-9);
 	NEAR(p->ranks[1].waits, 0, 1e-9);
 	assert_true(p->ranks[1].slowest);
+}
+
+// The first rank is done with its data at once, and waits for the second where forward begins.
+static void test_ranks_that_wait_in_forward(void **state)
+{
+	put_two_ranks(*state, 80 * MS, 70 * MS, 10 * MS);
+	check_the_first_waits(*state, 0.7);
 }
 
 // The second rank does other work in its forward: its ratio of backward to forward is not that of
 // the first, which waits 60 ms in backward.
 static void test_ranks_of_which_one_does_more_in_forward(void **state)
 {
-	struct made *m = *state;
-	put_epoch(m, 1, 0, 1000 * MS);
-	for (int i = 0; i < 10; i++) {
-		int64_t t = i * 100 * MS;
-		put_iteration(m, i, t, 100 * MS);
-		put_phase(m, "forward", t, 10 * MS);
-		put_phase(m, "backward", t + 10 * MS, 90 * MS);
-		put_phase_of(m, "iteration", t, 100 * MS, 200, "{\"pid\":77}");
-		put_phase_of(m, "forward", t, 70 * MS, 200, "{\"pid\":77}");
-		put_phase_of(m, "backward", t + 70 * MS, 30 * MS, 200, "{\"pid\":77}");
-	}
-	const struct phases *p = analyse(m, 1000 * MS);
-	assert_true(p->waits_inferred);
-	NEAR(p->ranks[0].waits, 0.6, 1e-9);
-	NEAR(p->ranks[1].waits, 0, 1e-9);
-	assert_true(p->ranks[1].slowest);
+	put_two_ranks(*state, 10 * MS, 0, 70 * MS);
+	check_the_first_waits(*state, 0.6);
 }
 
 // Who does not wait for each other is not in step.
