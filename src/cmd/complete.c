@@ -14,13 +14,14 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "study/run_name.h"
 #include "run/entities.h"
 #include "runfile/index.h"
+#include "runfile/labels.h"
 #include "runfile/reader.h"
 #include "study/catalogue.h"
 #include "study/joint.h"
 #include "study/layout.h"
+#include "study/run_name.h"
 
 enum { MOST_OPENED = 64, MOST_HELP_COLUMNS = 72 };
 
@@ -174,7 +175,7 @@ static void offer_values_of_labels(
 static void offer_job(const struct completing *c, struct offered *offered, const struct digest *run)
 {
 	const char *label;
-	_cleanup_free_ char *name = joint_name_of(run->labels, run->n_labels, &label);
+	_cleanup_free_ char *name = labels_job(run->labels, run->n_labels, &label);
 	if (name && (strcmp(c->command, "show") == 0 || strcmp(label, "job") == 0)) {
 		offer_once(c, offered, name, "");
 	}

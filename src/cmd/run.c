@@ -22,6 +22,7 @@
 #include "run/analysis.h"
 #include "run/symbols.h"
 #include "runfile/database.h"
+#include "runfile/labels.h"
 #include "runfile/reader.h"
 #include "study/digest.h"
 #include "study/joint.h"
@@ -64,8 +65,8 @@ static void append_ranks(struct text *lines, const char *path)
 static void print_lines(const struct analysis *a)
 {
 	const struct overview *o = &a->overview;
-	bool several = facts_world(o->labels, o->n_labels) > 1 && a->phases.n_ranks <= 1;
-	int rank = several ? joint_rank_of(o->labels, o->n_labels) : -1;
+	bool several = labels_world(o->labels, o->n_labels) > 1 && a->phases.n_ranks <= 1;
+	int rank = several ? labels_rank(o->labels, o->n_labels) : -1;
 	struct text lines = {0};
 	const char *label;
 	bool interrupted = o->outcome.outcome == OUTCOME_INTERRUPTED;
@@ -73,7 +74,7 @@ static void print_lines(const struct analysis *a)
 		return;
 	}
 	verdict_lines(a, &lines);
-	_cleanup_free_ char *job = joint_name_of(o->labels, o->n_labels, &label);
+	_cleanup_free_ char *job = labels_job(o->labels, o->n_labels, &label);
 	if (rank == 0 && job) {
 		append_ranks(&lines, reader_path(a->tables.reader));
 	}

@@ -11,11 +11,7 @@
 #include <sys/types.h>
 
 #include "record/job/limits.h"
-
-struct run_label {
-	char *name;
-	char *value;
-};
+#include "runfile/labels.h"
 
 struct run_options {
 	char *output; // -o; NULL: a name made of program and start

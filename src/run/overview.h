@@ -11,6 +11,7 @@
 
 #include "run/outcome.h"
 #include "run/summary.h"
+#include "runfile/labels.h"
 #include "runfile/reader.h"
 
 struct run_tables;
@@ -67,11 +68,6 @@ struct recording_figures {
 	double ticks_late;
 	double ticks_missed;
 	int64_t file_bytes;
-};
-
-struct run_label {
-	char *name; // escape both
-	char *value;
 };
 
 struct overview {

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "base/words.h"
 #include "runfile/database.h"
+#include "runfile/labels.h"
 #include "runfile/reader.h"
 #include "study/catalogue.h"
 #include "study/pivot.h"
@@ -47,21 +48,13 @@ struct differences {
 
 bool comparison_label_is_automatic(const char *label)
 {
-	static const char *const prefixes[] = {
-		"SLURM_", "OMPI_", "PMI_", "PMIX_", "TORCHELASTIC_", "MASTER_"};
-	static const char *const names[] = {"sweep", "trial", "repeat", "LOCAL_RANK", "GROUP_RANK",
-		"NODE_RANK", "PBS_JOBID", "LSB_JOBID", "LSB_JOBINDEX"};
-	for (size_t i = 0; i < ARRAY_LENGTH(prefixes); i++) {
-		if (strncmp(label, prefixes[i], strlen(prefixes[i])) == 0) {
+	static const char *const of_sweeps[] = {"sweep", "trial", "repeat"};
+	for (size_t i = 0; i < ARRAY_LENGTH(of_sweeps); i++) {
+		if (strcmp(label, of_sweeps[i]) == 0) {
 			return true;
 		}
 	}
-	for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
-		if (strcmp(label, names[i]) == 0) {
-			return true;
-		}
-	}
-	return false;
+	return labels_is_of_launcher(label);
 }
 
 // The string in the run, which outlives the query.

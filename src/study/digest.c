@@ -20,6 +20,7 @@
 #include "run/entities.h"
 #include "run/unit.h"
 #include "runfile/amend.h"
+#include "runfile/labels.h"
 #include "runfile/reader.h"
 #include "runfile/writer.h"
 #include "verdict/causes.h"
@@ -347,12 +348,9 @@ const char *digest_own(struct digest *d, const char *text)
 
 const char *digest_label(const struct digest *d, const char *name)
 {
-	for (size_t i = 0; i < d->n_labels; i++) {
-		if (strcmp(d->labels[i].name, name) == 0) {
-			return d->labels[i].value;
-		}
-	}
-	return strcmp(name, "machine") == 0 && *d->host ? d->host : NULL;
+	const char *value = labels_find(d->labels, d->n_labels, name);
+	bool machine = !value && strcmp(name, "machine") == 0 && *d->host;
+	return machine ? d->host : value;
 }
 
 // Reading and storing -----------------------------------------------------------------------------

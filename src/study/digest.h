@@ -17,6 +17,7 @@
 #include "run/outcome.h"
 #include "run/overview.h"
 #include "runfile/findings.h"
+#include "runfile/labels.h"
 
 struct analysis;
 

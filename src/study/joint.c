@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/parse.h"
 #include "base/text.h"
 #include "run/analysis.h"
+#include "runfile/labels.h"
 #include "runfile/reader.h"
 #include "study/parallel.h"
 #include "verdict/facts.h"
@@ -28,64 +28,6 @@ enum { COMMON_LEAST = 8 };
 #define LATEST_MARGIN 0.03
 // A phase explains a slow rank if it exceeds the others' by this share of what they wait.
 #define EXPLAINS 0.25
-#define NAME_BYTES_MAX 120
-
-// What names a job, the most certain first. Steps of a Slurm job are jobs of their own.
-static const struct {
-	const char *label, *second; // second: NULL: none
-	const char *nothing; // a value that names nothing
-} names[] = {
-	{"job", NULL, NULL},
-	{"SLURM_JOB_ID", "SLURM_STEP_ID", NULL},
-	{"TORCHELASTIC_RUN_ID", NULL, "none"},
-	{"PMIX_NAMESPACE", NULL, NULL},
-	{"PBS_JOBID", NULL, NULL},
-	{"LSB_JOBID", "LSB_JOBINDEX", "0"},
-	{"MASTER_ADDR", "MASTER_PORT", NULL},
-};
-
-static const char *const rank_labels[] = {
-	"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
-
-static const char *label_of(const struct run_label *labels, size_t n, const char *name)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (strcmp(labels[i].name, name) == 0) {
-			return labels[i].value;
-		}
-	}
-	return NULL;
-}
-
-char *joint_name_of(const struct run_label *labels, size_t n, const char **ret_label)
-{
-	for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
-		const char *value = label_of(labels, n, names[i].label),
-			   *nothing = names[i].nothing;
-		const char *second = names[i].second ? label_of(labels, n, names[i].second) : NULL;
-		if (!value || *value == '\0' || (nothing && strcmp(value, nothing) == 0)) {
-			continue;
-		}
-		struct text name = {0};
-		text_format(&name, "%.*s%s%.*s", NAME_BYTES_MAX, value, second ? "." : "",
-			NAME_BYTES_MAX, second ? second : "");
-		*ret_label = names[i].label;
-		return text_steal(&name);
-	}
-	return NULL;
-}
-
-int joint_rank_of(const struct run_label *labels, size_t n)
-{
-	for (size_t i = 0; i < ARRAY_LENGTH(rank_labels); i++) {
-		const char *text = label_of(labels, n, rank_labels[i]);
-		int64_t rank;
-		if (text && parse_integer(text, 0, INT32_MAX, &rank, NULL) == 0) {
-			return (int)rank;
-		}
-	}
-	return -1;
-}
 
 // Choosing the runs -------------------------------------------------------------------------------
 
@@ -125,11 +67,11 @@ static bool is_loopback(const char *address)
 static char *find_apart(const struct digest *run)
 {
 	static const char *const labels[] = {"MASTER_PORT", "trial", "repeat"};
-	const char *address = label_of(run->labels, run->n_labels, "MASTER_ADDR");
+	const char *address = labels_find(run->labels, run->n_labels, "MASTER_ADDR");
 	struct text apart = {0};
 	text_format(&apart, "%s", address && is_loopback(address) && run->host ? run->host : "");
 	for (size_t i = 0; i < ARRAY_LENGTH(labels); i++) {
-		const char *value = label_of(run->labels, run->n_labels, labels[i]);
+		const char *value = labels_find(run->labels, run->n_labels, labels[i]);
 		bool of_sweep = i == 0 || run->sweep_directory;
 		text_format(&apart, "/%s", value && of_sweep ? value : "");
 	}
@@ -184,13 +126,13 @@ static int list_members(const struct catalogue *c, struct members *ret)
 	for (size_t i = 0; ret->items && i < c->n; i++) {
 		const struct digest *run = &c->runs[i];
 		const char *label = NULL;
-		char *name = joint_name_of(run->labels, run->n_labels, &label);
+		char *name = labels_job(run->labels, run->n_labels, &label);
 		struct member m = {.run = run,
 			.place = i,
 			.name = name,
 			.label = label,
-			.rank = joint_rank_of(run->labels, run->n_labels),
-			.world = facts_world(run->labels, run->n_labels)};
+			.rank = labels_rank(run->labels, run->n_labels),
+			.world = labels_world(run->labels, run->n_labels)};
 		m.apart = m.name ? find_apart(run) : NULL;
 		if (m.name && !m.apart) {
 			free(m.name);

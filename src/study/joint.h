@@ -69,10 +69,3 @@ struct joint {
 // one; as reader_open.
 int joint_read(const struct catalogue *c, const char *name, struct joint *ret, struct error *e);
 void joint_done(struct joint *j);
-
-// The rank that a launcher gave to a run with these labels; -1: none.
-int joint_rank_of(const struct run_label *labels, size_t n);
-
-// The word that names the job of a run with these labels, owned by the caller, and the label that
-// it comes from. NULL: it is not known to be a part of any; or out of memory.
-char *joint_name_of(const struct run_label *labels, size_t n, const char **ret_label);

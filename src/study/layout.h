@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "run/measures.h"
+#include "runfile/labels.h"
 #include "study/catalogue.h"
 #include "study/pivot.h"
 

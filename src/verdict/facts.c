@@ -16,12 +16,13 @@
 #include "base/text.h"
 #include "base/words.h"
 #include "run/analysis.h"
-#include "run/script_lines.h"
 #include "run/names.h"
+#include "run/plausible.h"
 #include "run/profile.h"
 #include "run/rate.h"
+#include "run/script_lines.h"
 #include "run/unit.h"
-#include "run/plausible.h"
+#include "runfile/labels.h"
 #include "verdict/thresholds.h"
 
 // Thread facts ------------------------------------------------------------------------------------
@@ -884,33 +885,6 @@ static void fill_ranks(const struct phases *p, struct facts *f)
 	}
 }
 
-static const char *label_of(const struct run_label *labels, size_t n, const char *name)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (strcmp(labels[i].name, name) == 0) {
-			return labels[i].value;
-		}
-	}
-	return NULL;
-}
-
-// In a batch script, SLURM_NTASKS is what srun would start.
-int64_t facts_world(const struct run_label *labels, size_t n)
-{
-	static const char *const variables[] = {
-		"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"};
-	bool step = label_of(labels, n, "SLURM_STEP_ID") != NULL;
-	size_t known = ARRAY_LENGTH(variables) - !step;
-	int64_t world = 0;
-	for (size_t i = 0; i < known && world == 0; i++) {
-		const char *text = label_of(labels, n, variables[i]);
-		if (!text || parse_integer(text, 1, INT32_MAX, &world, NULL) < 0) {
-			world = 0;
-		}
-	}
-	return world;
-}
-
 // Resources ---------------------------------------------------------------------------------------
 
 static void fill_cpus(const struct analysis *a, struct facts *f, const struct stretch *stretch)
@@ -1140,7 +1114,7 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 	facts_init(ret);
 	fill_phases(&a->phases, ret);
 	fill_ranks(&a->phases, ret);
-	ret->ranks.world = facts_world(a->overview.labels, a->overview.n_labels);
+	ret->ranks.world = labels_world(a->overview.labels, a->overview.n_labels);
 	ret->python = trains_in_python(a);
 	struct stretch stretch = facts_stretch(a);
 	fill_cpus(a, ret, &stretch);

@@ -239,10 +239,6 @@ struct facts {
 // The stretch of the rates: the steady iterations, without the time between their epochs if that is
 // much. Without iterations, the whole run.
 struct stretch facts_stretch(const struct analysis *a);
-// The number of ranks of a job, from the variables of launchers, which are labels of a run; 0: none
-// says it.
-struct run_label;
-int64_t facts_world(const struct run_label *labels, size_t n);
 // Needs the whole analysis except the verdict.
 void facts_gather(const struct analysis *a, struct facts *ret);
 // Whether it is known that one thread computes: there is no other besides those that feed workers,

@@ -20,11 +20,10 @@
 #include "base/command.h"
 #include "base/text.h"
 #include "runfile/index.h"
+#include "runfile/labels.h"
 
 void name_of_run(char *const *command, time_t start, char *buffer, size_t size)
 {
-	static const char *const ranks[] = {
-		"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"};
 	char name[80], date[32] = "";
 	command_name(command, name, sizeof(name));
 	struct tm local;
@@ -32,8 +31,8 @@ void name_of_run(char *const *command, time_t start, char *buffer, size_t size)
 		strftime(date, sizeof(date), "-%Y%m%d-%H%M%S", &local);
 	}
 	const char *rank = NULL;
-	for (size_t i = 0; i < ARRAY_LENGTH(ranks) && !rank; i++) {
-		const char *value = getenv(ranks[i]);
+	for (size_t i = 0; labels_of_rank[i] && !rank; i++) {
+		const char *value = getenv(labels_of_rank[i]);
 		bool number = value && *value && strlen(value) < 10 &&
 		              strspn(value, "0123456789") == strlen(value);
 		rank = number ? value : NULL;

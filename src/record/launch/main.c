@@ -20,6 +20,7 @@
 #include "record/output/output.h"
 #include "runfile/database.h"
 #include "runfile/index.h"
+#include "runfile/labels.h"
 
 #define INTERVAL_MIN_NS (100 * NS_PER_US)
 #define INTERVAL_MAX_NS (60 * NS_PER_S)
@@ -35,38 +36,6 @@ static const char about[] =
 	"found.\n\nExamples:\n  strain run python3 train.py --batch-size 64\n  strain run --label "
 	"batch_size=64 -o big.strain -- ./train --epochs 3\n  strain run --epoch-pattern '^Epoch "
 	"(?<epoch>\\d+).*loss=(?<loss>\\S+)' python3 train.py";
-
-// Variables of multi-process launchers that become labels.
-static const char *const environment_labels[] = {
-	"RANK",
-	"LOCAL_RANK",
-	"WORLD_SIZE",
-	"LOCAL_WORLD_SIZE",
-	"GROUP_RANK",
-	"NODE_RANK",
-	"TORCHELASTIC_RUN_ID",
-	"MASTER_ADDR",
-	"MASTER_PORT",
-	"OMPI_COMM_WORLD_RANK",
-	"OMPI_COMM_WORLD_LOCAL_RANK",
-	"OMPI_COMM_WORLD_SIZE",
-	"PMI_RANK",
-	"PMI_SIZE",
-	"PMIX_NAMESPACE",
-	"PMIX_RANK",
-	"SLURM_JOB_ID",
-	"SLURM_JOB_NAME",
-	"SLURM_STEP_ID",
-	"SLURM_PROCID",
-	"SLURM_LOCALID",
-	"SLURM_NODEID",
-	"SLURM_NTASKS",
-	"SLURM_ARRAY_JOB_ID",
-	"SLURM_ARRAY_TASK_ID",
-	"PBS_JOBID",
-	"LSB_JOBID",
-	"LSB_JOBINDEX",
-};
 
 struct parsing {
 	struct run_options options;
@@ -108,8 +77,8 @@ static int add_label(struct parsing *p, const char *name, size_t length, const c
 static int read_environment(struct parsing *p)
 {
 	int rc = 0;
-	for (size_t i = 0; i < ARRAY_LENGTH(environment_labels) && rc == 0; i++) {
-		const char *name = environment_labels[i], *value = getenv(name);
+	for (size_t i = 0; labels_of_launchers[i] && rc == 0; i++) {
+		const char *name = labels_of_launchers[i], *value = getenv(name);
 		if (value && *value && strlen(value) < RUN_LABEL_VALUE_BYTES_MAX &&
 			!find_label(p, name, strlen(name))) {
 			rc = add_label(p, name, strlen(name), value);
