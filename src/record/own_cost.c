@@ -51,7 +51,7 @@ static const struct metric own_cost_metrics[N_SELF] = {
 };
 
 static const struct group own_cost_group = {
-	"self", ENTITY_RECORDER, own_cost_metrics, N_SELF, NS_PER_S, NULL};
+	"self", ENTITY_RECORDER, own_cost_metrics, N_SELF, NS_PER_S, NULL, SHARED_NOT};
 
 struct self {
 	struct group groups[2]; // own_cost_group, and the time spent in each source
@@ -77,7 +77,8 @@ int own_cost_new(struct registry *registry, struct self **ret)
 			"Time spent reading this source, including waits."};
 	}
 	self->groups[0] = own_cost_group;
-	self->groups[1] = (struct group){"times", ENTITY_RECORDER, self->times, n, NS_PER_S, NULL};
+	self->groups[1] = (struct group){
+		"times", ENTITY_RECORDER, self->times, n, NS_PER_S, NULL, SHARED_NOT};
 	self->kib_per_page = sysconf(_SC_PAGESIZE) / 1024;
 	self->statm_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 	if (registry_add(registry, "recorder", &self->groups[0]) < 0 ||

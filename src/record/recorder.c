@@ -44,12 +44,14 @@
 #include "record/mark/marks.h"
 #include "record/mark/phase_log.h"
 #include "record/output/listener.h"
+#include "record/own_cost.h"
 #include "record/protocol.h"
 #include "record/sample/feed.h"
+#include "record/sample/node.h"
 #include "record/sample/sampler.h"
 #include "record/sample/source.h"
 #include "record/scribe.h"
-#include "record/own_cost.h"
+#include "runfile/labels.h"
 #include "runfile/writer.h"
 
 static int describe_run(struct writer *w, const struct recorder_config *config);
@@ -76,6 +78,8 @@ struct recorder {
 	struct tree *tree;
 	struct self *self;
 	struct sampler *sampler;
+	struct node *node; // NULL: this recorder shares nothing
+	enum { SAID_NOBODY, SAID_OTHER, SAID_SELF } reader_said; // who reads the machine
 	struct scribe *scribe;
 	struct listener *listener;
 	struct tail tails[2]; // of the job's standard output and error
@@ -224,8 +228,63 @@ static void announce_entities(struct recorder *r)
 	r->recorder = own_cost_announce(r->self, r->sink, clock_monotonic_ns());
 }
 
+// FNV-1a, of the text and the byte after it.
+static uint64_t add_text(uint64_t hash, const char *text)
+{
+	const char *end = text + strlen(text) + 1;
+	for (const char *c = text; c < end; c++) {
+		hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+	}
+	return hash;
+}
+
+// Recorders with the same metrics and the same program share.
+static uint64_t readings_version(const struct registry *registry)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	for (size_t i = 0; i < registry->n_rows; i++) {
+		const struct group *group = registry->rows[i].group;
+		for (size_t k = 0; k < group->n_metrics; k++) {
+			hash = add_text(hash, group->metrics[k].name);
+		}
+		hash = add_text(hash, registry->rows[i].source);
+	}
+	return add_text(hash, STRAIN_VERSION);
+}
+
+// Several ranks of one job on this machine: one recorder reads it for all. Without, each reads.
+static void join_node(struct recorder *r)
+{
+	const struct run_options *options = r->config->options;
+	const char *label = NULL, *file = strrchr(r->config->path, '/');
+	_cleanup_free_ char *job = labels_job(options->labels, options->n_labels, &label);
+	_cleanup_free_ size_t *columns = calloc(r->registry.n_rows + 1, sizeof(*columns));
+	bool named = label && strcmp(label, "job") == 0;
+	if (!job || !columns || (!named && labels_world(options->labels, options->n_labels) < 2)) {
+		return;
+	}
+	for (size_t i = 0; i < r->registry.n_rows; i++) {
+		columns[i] = r->registry.rows[i].group->n_metrics;
+	}
+	struct error e = {0};
+	const struct node_config config = {
+		.folder = "/dev/shm",
+		.job = job,
+		.run = file ? file + 1 : r->config->path,
+		.columns = columns,
+		.n_groups = r->registry.n_rows,
+		.version = readings_version(&r->registry),
+	};
+	uint64_t now_ns = clock_monotonic_ns();
+	if (node_join(&config, &r->node, &e) < 0) {
+		sink_event(r->sink, now_ns, "machine_reader", r->recorder,
+			"each rank reads the machine: %s", e.text);
+	}
+}
+
 static int start_sampler(struct recorder *r, struct error *e)
 {
+	join_node(r);
 	int result = tree_new(r->root_fd, false, &r->tree, e);
 	if (result < 0) {
 		return result;
@@ -245,6 +304,7 @@ static int start_sampler(struct recorder *r, struct error *e)
 		.epochs = &r->epochs,
 		.no_profile = r->config->options->no_profile,
 		.phases = r->config->markers ? r->phases : NULL,
+		.node = r->node,
 	};
 	r->interval_ns = interval_ns;
 	result = sampler_new(&context, &r->registry, r->feed, interval_ns, &r->sampler, e);
@@ -434,6 +494,27 @@ static void keep_budget(struct recorder *r, double wall_seconds, double cpu_seco
 		"the interval is now %s, to stay within %s of one CPU", interval, budget);
 }
 
+// Takes over if no recorder reads the machine, and tells once who does.
+static void watch_node(struct recorder *r, uint64_t now_ns)
+{
+	bool reads = node_elect(r->node) || node_reads(r->node);
+	if (reads && r->reader_said != SAID_SELF) {
+		r->reader_said = SAID_SELF;
+		sink_event(r->sink, now_ns, "machine_reader", r->recorder,
+			"this recorder reads host, disks, network and GPUs for the job's ranks "
+			"here");
+	} else if (!reads && r->reader_said == SAID_NOBODY) {
+		char run[256];
+		node_reader(r->node, run, sizeof(run));
+		if (*run) {
+			r->reader_said = SAID_OTHER;
+			sink_event(r->sink, now_ns, "machine_reader", r->recorder,
+				"host, disks, network and GPUs are read by the recorder of %s",
+				run);
+		}
+	}
+}
+
 // Runs once a second: the recorder's own row, its budget, the clocks.
 static void beat(struct recorder *r)
 {
@@ -450,6 +531,9 @@ static void beat(struct recorder *r)
 	r->interval_ns = pace_update(&r->pace, now_ns, atomic_load(&r->epochs), tree_seen(r->tree));
 	sampler_set_interval(r->sampler, r->interval_ns);
 	clock_watch_tell(&r->clocks, r->sink, now_ns);
+	if (r->node && !r->ended) {
+		watch_node(r, now_ns);
+	}
 	sink_flush(r->sink);
 }
 
@@ -620,6 +704,7 @@ static void abandon(struct recorder *r)
 static void recorder_done(struct recorder *r)
 {
 	sampler_free(r->sampler);
+	node_leave(r->node);
 	phase_log_free(r->phases);
 	tree_free(r->tree);
 	own_cost_free(r->self);

@@ -108,8 +108,9 @@ static void test_rows_know_whose_they_are(void **state)
 {
 	(void)state;
 	static const struct metric metrics[] = {{"test", METRIC_GAUGE, "1", 1, "A test."}};
-	static const struct group groups[] = {{"job", ENTITY_JOB, metrics, 1, 0, read_nothing},
-		{"processes", ENTITY_PROCESS, metrics, 1, 0, read_nothing}};
+	static const struct group groups[] = {
+		{"job", ENTITY_JOB, metrics, 1, 0, read_nothing, SHARED_NOT},
+		{"processes", ENTITY_PROCESS, metrics, 1, 0, read_nothing, SHARED_NOT}};
 	struct registry registry = {0};
 	struct feed *f;
 	struct sink *sink;

@@ -20,6 +20,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "record/sample/feed.h"
+#include "record/sample/node.h"
 #include "record/sample/source.h"
 
 // Budget ------------------------------------------------------------------------------------------
@@ -183,6 +184,9 @@ struct slot {
 	uint64_t interval_ns; // 0: the sampler's
 	uint64_t next_ns;
 	bool dropped;
+	size_t number; // of the group among all groups of source_list
+	uint64_t foreign, read_foreign; // sums of sink_put_rows: of the last reading, and as of
+	                                // this recorder's last own reading
 };
 
 struct lane_thread {
@@ -199,6 +203,7 @@ struct lane_thread {
 	uint64_t period_ns;
 	uint64_t due_ns; // of the next tick
 	uint64_t flush_ns;
+	struct node_rows rows; // read for other recorders, or by another
 	bool real_time;
 	_Atomic uint64_t due, late, missed;
 	_Atomic bool stop;
@@ -283,6 +288,10 @@ static void lane_add_source(struct lane_thread *lane, size_t index)
 		return;
 	}
 	uint64_t now_ns = clock_monotonic_ns();
+	size_t number = 0; // of the source's first group
+	for (size_t i = 0; i < index; i++) {
+		number += source_list[i]->n_groups;
+	}
 	for (size_t i = 0; i < source->n_groups && lane->n_slots < SLOTS_MAX; i++) {
 		lane->slots[lane->n_slots++] = (struct slot){
 			.group = &source->groups[i],
@@ -290,6 +299,7 @@ static void lane_add_source(struct lane_thread *lane, size_t index)
 			.state = state,
 			.interval_ns = group_interval(s, &source->groups[i]),
 			.next_ns = now_ns,
+			.number = number + i,
 		};
 	}
 }
@@ -328,11 +338,48 @@ static void lane_close_sources(struct lane_thread *lane)
 	lane->n_slots = 0;
 }
 
-static void slot_read(struct lane_thread *lane, struct slot *slot, uint64_t now_ns)
+// Whether another recorder's reading stands for this one: it was copied, or the next one is
+// awaited. After a row of an entity that this recorder does not have it reads once itself, because
+// a disk or a GPU may be new.
+static bool slot_copy(struct lane_thread *lane, struct slot *slot, uint64_t now_ns)
+{
+	struct node *node = lane->sampler->context.node;
+	uint64_t interval_ns = scaled(lane->sampler, slot_interval(lane->sampler, slot));
+	enum node_answer answer = node_take(node, slot->number, now_ns, interval_ns, &lane->rows);
+	if (answer != NODE_NEW) {
+		return answer == NODE_KNOWN && slot->foreign == slot->read_foreign;
+	}
+	bool copied = sink_put_rows(lane->sink, slot->group, &lane->rows, &slot->foreign);
+	return copied && slot->foreign == slot->read_foreign;
+}
+
+static int slot_read_shared(struct lane_thread *lane, struct slot *slot, uint64_t now_ns)
+{
+	struct node *node = lane->sampler->context.node;
+	bool reads = node_reads(node);
+	if (reads) {
+		sink_collect(lane->sink, slot->group, &lane->rows);
+	}
+	int result = slot->group->read(slot->state, lane->sink, now_ns);
+	slot->read_foreign = slot->foreign;
+	if (reads) {
+		sink_collect_end(lane->sink);
+		node_share(node, slot->number, now_ns, &lane->rows);
+	}
+	return result;
+}
+
+// all: a reading of everything, which no other recorder makes at this moment.
+static void slot_read(struct lane_thread *lane, struct slot *slot, uint64_t now_ns, bool all)
 {
 	struct sampler *s = lane->sampler;
 	uint64_t before_ns = clock_monotonic_ns();
-	slot->dropped = slot->group->read(slot->state, lane->sink, now_ns) < 0;
+	bool shared = s->context.node && slot->group->sharing != SHARED_NOT;
+	if (!shared) {
+		slot->dropped = slot->group->read(slot->state, lane->sink, now_ns) < 0;
+	} else if (all || node_reads(s->context.node) || !slot_copy(lane, slot, now_ns)) {
+		slot->dropped = slot_read_shared(lane, slot, now_ns) < 0;
+	}
 	uint64_t after_ns = clock_monotonic_ns();
 	uint64_t cost_ns = after_ns - before_ns;
 	atomic_fetch_add(&s->source_ns[slot->source], cost_ns);
@@ -353,7 +400,7 @@ static void lane_read(struct lane_thread *lane, uint64_t now_ns, bool all)
 		struct slot *slot = &lane->slots[i];
 		bool due = slot->next_ns <= now_ns + lane->period_ns / 2;
 		if (!slot->dropped && (due || all)) {
-			slot_read(lane, slot, now_ns);
+			slot_read(lane, slot, now_ns, all);
 		}
 	}
 	if (now_ns >= lane->flush_ns || all) {
@@ -463,7 +510,7 @@ static void lane_read_last(struct lane_thread *lane)
 	for (size_t i = 0; i < lane->n_slots && lane->lane == LANE_DEVICE; i++) {
 		struct slot *slot = &lane->slots[i];
 		if (!slot->dropped && slot->interval_ns >= NS_PER_S && counts(slot->group)) {
-			slot_read(lane, slot, clock_monotonic_ns());
+			slot_read(lane, slot, clock_monotonic_ns(), true);
 		}
 	}
 }
@@ -675,6 +722,7 @@ void sampler_free(struct sampler *s)
 		struct lane_thread *lane = &s->lanes[kind];
 		lane_close_sources(lane);
 		sink_free(lane->sink);
+		node_rows_done(&lane->rows);
 		if (lane->timer_fd >= 0) {
 			close(lane->timer_fd);
 		}

@@ -14,6 +14,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "record/sample/feed.h"
+#include "record/sample/node.h"
 
 // Registry ----------------------------------------------------------------------------------------
 
@@ -79,6 +80,20 @@ struct stream {
 	// each.
 	int64_t *rows;
 	int64_t last_t;
+	int64_t who; // the entity, in all recorders of the machine; 0: not shared
+	struct counter *counters; // [n_metrics]; NULL unless SHARED_FROM_START
+};
+
+// A counter whose readers each start at a value of their own.
+struct counter {
+	int64_t shift; // added to what the present reader reads
+	int64_t last; // with the shift; VALUE_MISSING: none yet
+	bool foreign; // the present reader is another recorder
+};
+
+struct known_entity {
+	int64_t id;
+	int64_t who;
 };
 
 struct sink {
@@ -88,6 +103,10 @@ struct sink {
 	struct stream *streams;
 	uint64_t said[SAID_SLOTS]; // open addressing; 0: free
 	size_t n_said;
+	struct known_entity *known; // [n_known] of kinds that are shared
+	size_t n_known, known_capacity;
+	const struct group *collected; // NULL: none
+	struct node_rows *collecting;
 };
 
 int sink_new(struct registry *registry, struct feed *feed, uint64_t start_ns, struct sink **ret)
@@ -123,9 +142,41 @@ static void put_entity(struct sink *s, int64_t id, const struct sink_entity *ent
 			  });
 }
 
+// An entity of the machine has the same number in all its recorders: a hash of its key.
+static void remember_entity(struct sink *s, int64_t id, const struct sink_entity *entity)
+{
+	bool shared = entity->kind == ENTITY_GPU || entity->kind == ENTITY_DISK ||
+	              entity->kind == ENTITY_NETWORK;
+	void *known = s->known;
+	if (!shared ||
+		array_reserve(&known, &s->known_capacity, s->n_known + 1, sizeof(*s->known)) < 0) {
+		return;
+	}
+	s->known = known;
+	uint64_t who = UINT64_C(0xcbf29ce484222325) + entity->kind;
+	for (const char *c = entity->key; *c; c++) {
+		who = (who ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+	}
+	s->known[s->n_known++] = (struct known_entity){id, (int64_t)(who | 1)};
+}
+
+static int64_t who_is(const struct sink *s, int64_t id, const struct group *group)
+{
+	if (group->entity_kind == ENTITY_HOST) {
+		return 1;
+	}
+	for (size_t i = 0; i < s->n_known; i++) {
+		if (s->known[i].id == id) {
+			return s->known[i].who;
+		}
+	}
+	return 0;
+}
+
 int64_t sink_entity(struct sink *s, const struct sink_entity *entity)
 {
 	int64_t id = atomic_fetch_add(&s->registry->last_entity, 1) + 1;
+	remember_entity(s, id, entity);
 	put_entity(s, id, entity);
 	return id;
 }
@@ -150,8 +201,22 @@ struct stream *sink_stream(struct sink *s, int64_t entity, const struct group *g
 	if (!stream) {
 		return NULL;
 	}
-	*stream = (struct stream){
-		.next = s->streams, .self = &s->streams, .sink = s, .row = row, .entity = entity};
+	*stream = (struct stream){.next = s->streams,
+		.self = &s->streams,
+		.sink = s,
+		.row = row,
+		.entity = entity,
+		.who = group->sharing == SHARED_NOT ? 0 : who_is(s, entity, group)};
+	if (group->sharing == SHARED_FROM_START) {
+		stream->counters = calloc(group->n_metrics, sizeof(*stream->counters));
+		if (!stream->counters) {
+			free(stream);
+			return NULL;
+		}
+		for (size_t i = 0; i < group->n_metrics; i++) {
+			stream->counters[i].last = VALUE_MISSING;
+		}
+	}
 	if (s->streams) {
 		s->streams->self = &stream->next;
 	}
@@ -230,9 +295,28 @@ static bool stream_reserve(struct stream *stream)
 	return true;
 }
 
-void stream_row(struct stream *stream, uint64_t now_ns, const int64_t *values)
+// Counters of another reader continue those of the last one. What was counted between the last row
+// of the one and the first row of the other is not known, and not in the total.
+static void shift_counters(struct stream *stream, bool foreign, int64_t *values)
 {
-	if (!stream || !stream_reserve(stream)) {
+	const struct group *group = stream->row->group;
+	for (size_t i = 0; i < group->n_metrics; i++) {
+		struct counter *c = &stream->counters[i];
+		if (group->metrics[i].kind != METRIC_COUNTER || values[i] == VALUE_MISSING) {
+			continue;
+		}
+		if (foreign != c->foreign && c->last != VALUE_MISSING) {
+			(void)__builtin_sub_overflow(c->last, values[i], &c->shift);
+		}
+		(void)__builtin_add_overflow(values[i], c->shift, &values[i]);
+		c->last = values[i];
+		c->foreign = foreign;
+	}
+}
+
+static void put_row(struct stream *stream, uint64_t now_ns, const int64_t *values, bool foreign)
+{
+	if (!stream_reserve(stream)) {
 		return;
 	}
 	int64_t t = since_start(stream->sink, now_ns) / (int64_t)NS_PER_US;
@@ -241,6 +325,82 @@ void stream_row(struct stream *stream, uint64_t now_ns, const int64_t *values)
 	int64_t *row = stream->rows + stream->n_rows++ * (1 + n);
 	row[0] = stream->last_t;
 	memcpy(row + 1, values, n * sizeof(*values));
+	if (stream->counters) {
+		shift_counters(stream, foreign, row + 1);
+	}
+}
+
+void stream_row(struct stream *stream, uint64_t now_ns, const int64_t *values)
+{
+	if (!stream) {
+		return;
+	}
+	const struct sink *s = stream->sink;
+	put_row(stream, now_ns, values, false);
+	if (s->collected == stream->row->group && stream->who != 0) {
+		node_rows_add(s->collecting, stream->who, now_ns, values);
+	}
+}
+
+// Common readings ---------------------------------------------------------------------------------
+
+void sink_collect(struct sink *s, const struct group *group, struct node_rows *rows)
+{
+	node_rows_begin(rows, group->n_metrics);
+	s->collected = group;
+	s->collecting = rows;
+}
+
+void sink_collect_end(struct sink *s)
+{
+	s->collected = NULL;
+}
+
+static bool has_rows_of(const struct node_rows *rows, int64_t who)
+{
+	for (size_t i = 0; i < rows->n; i++) {
+		if (rows->cells[i * (2 + rows->n_columns)] == who) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static struct stream *stream_of(struct sink *s, const struct group *group, int64_t who)
+{
+	for (struct stream *stream = s->streams; stream; stream = stream->next) {
+		if (stream->row->group == group && stream->who == who) {
+			return stream;
+		}
+	}
+	return NULL;
+}
+
+bool sink_put_rows(
+	struct sink *s, const struct group *group, const struct node_rows *rows, uint64_t *foreign)
+{
+	bool any = false;
+	for (struct stream *stream = s->streams; stream; stream = stream->next) {
+		if (stream->row->group != group) {
+			continue;
+		}
+		if (stream->who == 0 || !has_rows_of(rows, stream->who)) {
+			return false;
+		}
+		any = true;
+	}
+	*foreign = 0;
+	for (size_t i = 0; i < rows->n && any; i++) {
+		const int64_t *row = rows->cells + i * (2 + rows->n_columns);
+		struct stream *stream = stream_of(s, group, row[0]);
+		uint64_t t_ns = (uint64_t)row[1];
+		if (!stream) {
+			*foreign += (uint64_t)row[0];
+		} else if (since_start(s, t_ns) / (int64_t)NS_PER_US > stream->last_t) {
+			put_row(stream, t_ns, row + 2, true);
+		}
+	}
+	return any;
 }
 
 void stream_close(struct stream *stream)
@@ -254,6 +414,7 @@ void stream_close(struct stream *stream)
 		stream->next->self = stream->self;
 	}
 	free(stream->rows);
+	free(stream->counters);
 	free(stream);
 }
 
@@ -272,9 +433,11 @@ void sink_free(struct sink *s)
 	while (s->streams) {
 		struct stream *next = s->streams->next;
 		free(s->streams->rows);
+		free(s->streams->counters);
 		free(s->streams);
 		s->streams = next;
 	}
+	free(s->known);
 	free(s);
 }
 

@@ -64,6 +64,17 @@ void stream_row(struct stream *stream, uint64_t now_ns, const int64_t *values);
 // No more rows follow; existing ones are passed on with the next batch. Accepts NULL.
 void stream_close(struct stream *stream);
 
+// Rows that a group appends until the end are also collected, for the other recorders of the job
+// (node.h). The rows belong to the caller.
+struct node_rows;
+void sink_collect(struct sink *s, const struct group *group, struct node_rows *rows);
+void sink_collect_end(struct sink *s);
+// Appends rows that another recorder read, to the streams of the same entities. Nothing is appended
+// and false returned if a stream that is open got none, or if the group has none yet: then this
+// recorder must read. *foreign: a sum over the rows of entities that this recorder does not have.
+bool sink_put_rows(
+	struct sink *s, const struct group *group, const struct node_rows *rows, uint64_t *foreign);
+
 // The metric cannot be read for this entity (0: any), with the reason as a phrase: "not supported
 // by this driver", "io: Permission denied; run as the job's user". Repeated calls write nothing.
 void sink_missing(struct sink *s, int64_t entity, const struct group *group, size_t metric,
@@ -97,6 +108,7 @@ void sink_profile(struct sink *s, const struct sink_samples *samples);
 struct tree;
 struct job_cgroup;
 struct phase_log;
+struct node;
 
 // Readings that may block are in lanes (threads) of their own, so that they delay no ticks.
 enum lane {
@@ -122,6 +134,14 @@ struct source_context {
 		*epochs; // marks seen so far, from another thread; NULL where none are sought
 	bool no_profile; // --no-profile
 	struct phase_log *phases; // of training threads (phase_log.h); NULL if no marks are read
+	struct node *node; // what the recorders of the job have in common; NULL: nothing
+};
+
+// Whether all recorders of a machine would read the same, so that one can read for them.
+enum sharing {
+	SHARED_NOT, // readings of the job
+	SHARED_AS_READ,
+	SHARED_FROM_START, // counters start with their reader: those of another are shifted
 };
 
 struct group {
@@ -137,6 +157,7 @@ struct group {
 	// again (the reason was passed to sink_missing). A failure for one entity or metric is not
 	// an error: it is VALUE_MISSING in the row, or sink_missing if permanent.
 	int (*read)(void *state, struct sink *sink, uint64_t now_ns);
+	enum sharing sharing;
 };
 
 struct source {

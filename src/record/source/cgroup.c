@@ -626,15 +626,17 @@ static int read_pressure(void *state, struct sink *sink, uint64_t now_ns);
 
 enum { GROUP_CPU, GROUP_THROTTLE, GROUP_LIMIT, GROUP_MEMORY, GROUP_IO, GROUP_PRESSURE, N_GROUPS };
 static const struct group groups[N_GROUPS] = {
-	[GROUP_CPU] = {"cpu", ENTITY_JOB, cpu_metrics, N_CPU, 100 * NS_PER_MS, read_cpu},
+	[GROUP_CPU] = {"cpu", ENTITY_JOB, cpu_metrics, N_CPU, 100 * NS_PER_MS, read_cpu,
+		SHARED_NOT},
 	[GROUP_THROTTLE] = {"throttling", ENTITY_JOB, throttle_metrics, N_THROTTLE, 100 * NS_PER_MS,
-		read_throttle},
-	[GROUP_LIMIT] = {"limits", ENTITY_JOB, limit_metrics, N_LIMIT, 10 * NS_PER_S, read_limit},
+		read_throttle, SHARED_NOT},
+	[GROUP_LIMIT] = {"limits", ENTITY_JOB, limit_metrics, N_LIMIT, 10 * NS_PER_S, read_limit,
+		SHARED_NOT},
 	[GROUP_MEMORY] = {"memory", ENTITY_JOB, memory_metrics, N_MEMORY, 100 * NS_PER_MS,
-		read_memory},
-	[GROUP_IO] = {"io", ENTITY_JOB, io_metrics, N_IO, 100 * NS_PER_MS, read_io},
+		read_memory, SHARED_NOT},
+	[GROUP_IO] = {"io", ENTITY_JOB, io_metrics, N_IO, 100 * NS_PER_MS, read_io, SHARED_NOT},
 	[GROUP_PRESSURE] = {"pressure", ENTITY_JOB, pressure_metrics, 2 * N_PRESSURES,
-		100 * NS_PER_MS, read_pressure},
+		100 * NS_PER_MS, read_pressure, SHARED_NOT},
 };
 
 // Files -------------------------------------------------------------------------------------------

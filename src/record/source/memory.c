@@ -71,10 +71,12 @@ static int read_cost(void *state, struct sink *sink, uint64_t now_ns);
 
 enum { GROUP_PSS, GROUP_JOB_PSS, GROUP_COST, N_GROUPS };
 static const struct group groups[N_GROUPS] = {
-	[GROUP_PSS] = {"pss", ENTITY_PROCESS, pss_metrics, N_PSS, 100 * NS_PER_MS, read_pss},
-	[GROUP_JOB_PSS] = {"job_pss", ENTITY_JOB, pss_metrics, N_PSS, 100 * NS_PER_MS,
-		read_job_pss},
-	[GROUP_COST] = {"cost", ENTITY_RECORDER, cost_metrics, N_COST, NS_PER_S, read_cost},
+	[GROUP_PSS] = {"pss", ENTITY_PROCESS, pss_metrics, N_PSS, 100 * NS_PER_MS, read_pss,
+		SHARED_NOT},
+	[GROUP_JOB_PSS] = {"job_pss", ENTITY_JOB, pss_metrics, N_PSS, 100 * NS_PER_MS, read_job_pss,
+		SHARED_NOT},
+	[GROUP_COST] = {"cost", ENTITY_RECORDER, cost_metrics, N_COST, NS_PER_S, read_cost,
+		SHARED_NOT},
 };
 
 // A process as this lane knows it.

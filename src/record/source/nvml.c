@@ -2084,22 +2084,29 @@ static int read_nothing(void *state, struct sink *sink, uint64_t now_ns)
 
 // Metrics of similar cost are in one group, because the sampler stretches a group that turns out to
 // be expensive. PCIe's 32-bit counters wrap every 68 ms at 63 GB/s, hence 40 ms; the driver's
-// buffer of utilisation loses nothing in 200 ms.
+// buffer of utilisation loses nothing in 200 ms. Errors are events, too, which each run has.
 static const struct group nvml_groups[N_GPU_GROUPS] = {
-	[GPU_BUSY] = {"utilization", ENTITY_GPU, busy_metrics, N_BUSY, 200 * NS_PER_MS, read_busy},
+	[GPU_BUSY] = {"utilization", ENTITY_GPU, busy_metrics, N_BUSY, 200 * NS_PER_MS, read_busy,
+		SHARED_FROM_START},
 	[GPU_MEMORY] = {"memory", ENTITY_GPU, memory_metrics, N_MEMORY, 100 * NS_PER_MS,
-		read_memory},
-	[GPU_CLOCK] = {"clock", ENTITY_GPU, clock_metrics, N_CLOCK, 100 * NS_PER_MS, read_clock},
-	[GPU_POWER] = {"power", ENTITY_GPU, power_metrics, N_POWER, 100 * NS_PER_MS, read_power},
-	[GPU_PCIE] = {"pcie", ENTITY_GPU, pcie_metrics, N_TRAFFIC, 40 * NS_PER_MS, read_pcie},
-	[GPU_NVLINK] = {"nvlink", ENTITY_GPU, nvlink_metrics, N_TRAFFIC, NS_PER_S, read_nvlink},
+		read_memory, SHARED_FROM_START},
+	[GPU_CLOCK] = {"clock", ENTITY_GPU, clock_metrics, N_CLOCK, 100 * NS_PER_MS, read_clock,
+		SHARED_FROM_START},
+	[GPU_POWER] = {"power", ENTITY_GPU, power_metrics, N_POWER, 100 * NS_PER_MS, read_power,
+		SHARED_FROM_START},
+	[GPU_PCIE] = {"pcie", ENTITY_GPU, pcie_metrics, N_TRAFFIC, 40 * NS_PER_MS, read_pcie,
+		SHARED_FROM_START},
+	[GPU_NVLINK] = {"nvlink", ENTITY_GPU, nvlink_metrics, N_TRAFFIC, NS_PER_S, read_nvlink,
+		SHARED_FROM_START},
 	[GPU_GPM] = {"gpm", ENTITY_GPU, gpm_metrics, ARRAY_LENGTH(gpm_metrics), 120 * NS_PER_MS,
-		read_gpm},
-	[GPU_STATE] = {"state", ENTITY_GPU, state_metrics, N_STATE, NS_PER_S, read_state},
-	[GPU_ERRORS] = {"errors", ENTITY_GPU, error_metrics, N_ERRORS, 10 * NS_PER_S, read_errors},
-	[GPU_JOB] = {"job", ENTITY_GPU, job_metrics, N_JOB, NS_PER_S, read_nothing},
+		read_gpm, SHARED_FROM_START},
+	[GPU_STATE] = {"state", ENTITY_GPU, state_metrics, N_STATE, NS_PER_S, read_state,
+		SHARED_FROM_START},
+	[GPU_ERRORS] = {"errors", ENTITY_GPU, error_metrics, N_ERRORS, 10 * NS_PER_S, read_errors,
+		SHARED_NOT},
+	[GPU_JOB] = {"job", ENTITY_GPU, job_metrics, N_JOB, NS_PER_S, read_nothing, SHARED_NOT},
 	[GPU_PROCESS] = {"gpu_processes", ENTITY_PROCESS, process_metrics, N_PROCESS, NS_PER_S,
-		read_processes},
+		read_processes, SHARED_NOT},
 };
 
 // "pid:[4026531836]" is the machine's initial pid namespace (PROC_PID_INIT_INO in Linux).

@@ -289,19 +289,20 @@ static const struct metric job_peak_metrics[N_JOB_PEAK] = {
 		"programs and the time before the job (memory.peak, memory.max_usage_in_bytes)."},
 };
 static const struct group process_groups[N_GROUPS] = {
-	[GROUP_CPU] = {"cpu", ENTITY_PROCESS, cpu_metrics, N_CPU, 0, process_read_cpu},
-	[GROUP_JOB] = {"job", ENTITY_JOB, job_metrics, N_JOB, 0, process_read_job},
+	[GROUP_CPU] = {"cpu", ENTITY_PROCESS, cpu_metrics, N_CPU, 0, process_read_cpu, SHARED_NOT},
+	[GROUP_JOB] = {"job", ENTITY_JOB, job_metrics, N_JOB, 0, process_read_job, SHARED_NOT},
 	[GROUP_STAT] = {"stat", ENTITY_PROCESS, stat_metrics, N_STAT, 100 * NS_PER_MS,
-		process_read_stat},
+		process_read_stat, SHARED_NOT},
 	[GROUP_JOB_STOPPED] = {"job_stopped", ENTITY_JOB, job_stopped_metrics, N_JOB_STOPPED,
-		100 * NS_PER_MS, process_read_job_stopped},
-	[GROUP_IO] = {"io", ENTITY_PROCESS, io_metrics, N_IO, 100 * NS_PER_MS, process_read_io},
+		100 * NS_PER_MS, process_read_job_stopped, SHARED_NOT},
+	[GROUP_IO] = {"io", ENTITY_PROCESS, io_metrics, N_IO, 100 * NS_PER_MS, process_read_io,
+		SHARED_NOT},
 	[GROUP_JOB_IO] = {"job_io", ENTITY_JOB, io_metrics, N_IO, 100 * NS_PER_MS,
-		process_read_job_io},
+		process_read_job_io, SHARED_NOT},
 	[GROUP_STATUS] = {"status", ENTITY_PROCESS, status_metrics, N_STATUS, NS_PER_S,
-		process_read_status},
+		process_read_status, SHARED_NOT},
 	[GROUP_JOB_PEAK] = {"job_peak", ENTITY_JOB, job_peak_metrics, N_JOB_PEAK, NS_PER_S,
-		process_read_job_peak},
+		process_read_job_peak, SHARED_NOT},
 };
 
 // Stopped -----------------------------------------------------------------------------------------

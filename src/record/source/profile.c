@@ -91,9 +91,10 @@ static int read_starts(void *state, struct sink *sink, uint64_t now_ns);
 
 enum { GROUP_SAMPLES, GROUP_STARTS, N_GROUPS };
 static const struct group groups[N_GROUPS] = {
-	{"profile", ENTITY_RECORDER, profile_metrics, N_PROFILE, 200 * NS_PER_MS, read_profile},
+	{"profile", ENTITY_RECORDER, profile_metrics, N_PROFILE, 200 * NS_PER_MS, read_profile,
+		SHARED_NOT},
 	{"profile.starts", ENTITY_PROCESS, start_metrics, ARRAY_LENGTH(start_metrics),
-		200 * NS_PER_MS, read_starts},
+		200 * NS_PER_MS, read_starts, SHARED_NOT},
 };
 
 struct thread {

@@ -92,7 +92,7 @@ static const struct metric metrics[N_METRICS] = {
 static int read_threads(void *state, struct sink *sink, uint64_t now_ns);
 
 static const struct group groups[] = {
-	{"threads", ENTITY_PROCESS, metrics, N_METRICS, 100 * NS_PER_MS, read_threads},
+	{"threads", ENTITY_PROCESS, metrics, N_METRICS, 100 * NS_PER_MS, read_threads, SHARED_NOT},
 };
 
 struct thread {

@@ -98,8 +98,10 @@ static int read_placed(void *state, struct sink *sink, uint64_t now_ns);
 
 enum { GROUP_WAITS, GROUP_PLACED, N_GROUPS };
 static const struct group groups[N_GROUPS] = {
-	{"waits", ENTITY_PROCESS, wait_metrics, N_WAIT_METRICS, 50 * NS_PER_MS, read_waits},
-	{"waits.placed", ENTITY_PROCESS, placed_metrics, N_PLACED_METRICS, ROW_NS, read_placed},
+	{"waits", ENTITY_PROCESS, wait_metrics, N_WAIT_METRICS, 50 * NS_PER_MS, read_waits,
+		SHARED_NOT},
+	{"waits.placed", ENTITY_PROCESS, placed_metrics, N_PLACED_METRICS, ROW_NS, read_placed,
+		SHARED_NOT},
 };
 
 struct followed {
