@@ -333,22 +333,59 @@ static double spinning_by_clocks(const struct facts *f)
 	return fmin(f->main_queued + waits, t->team_cpus / f->cpus);
 }
 
+// Threads that sleep between short operations. For each operation the leader wakes its team, and
+// sleeps until the last one is done. That costs the leader's time in the kernel, without page
+// faults, and the time asleep. One thread would have to compute what the others do:
+//
+//   L(1) = 1 - asleep - kernel + useful
+//
+// as shares of an iteration. It can be less: a CPU that does not sleep computes faster.
+double cause_sleeping_team(const struct facts *f)
+{
+	const struct thread_group_facts *team = &f->threads.groups[THREADS_OPENMP];
+	const struct code_facts *others = &f->code_threads;
+	double asleep = cause_known(f->waits.in_step[WAIT_OTHER]);
+	bool short_ones = f->threads.known && team->threads >= 1 && team->runs >= TEAM_WAKES;
+	if (!short_ones || !f->openmp || f->gpu.used || f->waits.looks < LOOKS_ENOUGH ||
+		!cause_sampled(&f->code) || !cause_sampled(others) || !(asleep >= WORTH)) {
+		return 0;
+	}
+	double faults = cause_known(f->page_faults) * FAULT_MOST_S;
+	double kernel = fmax(0, leader_in_kernel(f) - faults);
+	double useful = (1 - cause_code(others, CODE_SYSTEM)) * cause_known(others->cpus);
+	return fmax(0, asleep + kernel - useful);
+}
+
 static struct judgement judge_threads(const struct facts *f, const struct causes *found)
 {
 	(void)found;
 	bool sampled = isfinite(cause_spinning_cpus(f));
-	double share = sampled ? spinning_seen(f)
+	double spins = sampled ? spinning_seen(f)
 	                       : fmax(spinning_inferred(f), spinning_by_clocks(f));
-	return (struct judgement){share, PHASE_FORWARD};
+	return (struct judgement){fmax(spins, cause_sleeping_team(f)), PHASE_FORWARD};
+}
+
+static bool threads_sleep(const struct facts *f)
+{
+	double sleeps = cause_sleeping_team(f);
+	return sleeps > 0 && sleeps >= spinning_seen(f);
 }
 
 static enum grounds grounds_threads(const struct facts *f)
 {
-	return isfinite(cause_spinning_cpus(f)) ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
+	return isfinite(cause_spinning_cpus(f)) && !threads_sleep(f) ? GROUNDS_DIRECT
+	                                                             : GROUNDS_INDIRECT;
 }
 
 static void say_threads(struct text *t, const struct facts *f, const struct cause *cause)
 {
+	if (threads_sleep(f)) {
+		text_append_string(t, "too many threads: compute threads sleep and are woken ");
+		words_append_number(t, f->threads.groups[THREADS_OPENMP].runs);
+		text_append_string(t, " times a second, which costs ");
+		cause_append_share(t, cause);
+		return;
+	}
 	text_append_string(t, "too many threads: compute threads spin next to ");
 	if (f->workers.n > 0) {
 		text_format(t, "%u loader worker%s", f->workers.n, f->workers.n == 1 ? "" : "s");
@@ -396,10 +433,28 @@ static struct estimate gain_up_to(struct estimate share, double most)
 	return gain;
 }
 
+// The model of cause_sleeping_team is about one thread.
+static void advise_sleeping_team(struct book *b, const struct cause *cause)
+{
+	struct text action = {0}, basis = {0};
+	text_append_string(&action, "OMP_NUM_THREADS=1");
+	advice_set(b, 0, SETTING_ENVIRONMENT, "OMP_NUM_THREADS=1");
+	text_append_string(&basis, "its operations are short: the training thread sleeps ");
+	words_append_percent(&basis, b->f->waits.in_step[WAIT_OTHER]);
+	text_append_string(&basis, " of the time for its other threads, which use ");
+	words_append_number(&basis, b->f->code_threads.cpus);
+	text_append_string(&basis, " CPUs");
+	advice_suggest(b, advice_gain_of(cause->share, 1), &action, &basis);
+}
+
 // Waking a sleeping thread takes time too: fewer threads gain more than passive ones.
 static void advise_threads(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
+	if (threads_sleep(f)) {
+		advise_sleeping_team(b, cause);
+		return;
+	}
 	struct text action = {0}, basis = {0};
 	double busy = f->workers.cpus + f->workers.queued;
 	double free_cpus = (f->cpus - (isfinite(busy) ? busy : 0)) / f->ranks.n;
@@ -735,7 +790,7 @@ const struct cause_kind cause_quota = {
 
 const struct cause_kind cause_threads = {
 	.name = "threads",
-	.part = "spinning threads",
+	.part = "too many threads",
 	.judge = judge_threads,
 	.grounds = grounds_threads,
 	.say = say_threads,

@@ -497,7 +497,8 @@ static struct judgement device_computing(const struct facts *f, const struct cau
 		computes = fmin(computes, most);
 	}
 	if (threads && isfinite(cause_spinning_cpus(f))) {
-		computes = fmax(0, computes - leader_in(f, CODE_SPINNING));
+		double sleeps = cause_sleeping_team(f);
+		computes = fmax(0, computes - fmax(leader_in(f, CODE_SPINNING), sleeps));
 	} else if (threads) {
 		// The rest of a step is waiting for each other and for CPUs.
 		computes = fmin(computes, f->undisturbed_s / f->length_s.value);
@@ -537,10 +538,32 @@ static void say_compute(struct text *t, const struct facts *f, const struct caus
 	}
 }
 
+// Between short operations the interpreter takes a part of the step. Then more threads would sleep
+// for each other more than they compute.
+static bool operations_are_short(const struct facts *f)
+{
+	return interprets(f) >= SHORT_OPERATIONS;
+}
+
+static void advise_short_operations(struct book *b)
+{
+	const struct facts *f = b->f;
+	struct text action = {0}, basis = {0};
+	text_append_string(&action, "use a larger batch, faster CPUs, or a GPU");
+	text_append_string(&basis, "the interpreter takes ");
+	words_append_percent(&basis, interprets(f));
+	text_append_string(&basis, " between its operations, which are too short for more threads");
+	advice_suggest(b, advice_no_gain, &action, &basis);
+}
+
 // The gain of threads is not known: it depends on how much of a step can be parallel.
 static void advise_one_thread(struct book *b)
 {
 	const struct facts *f = b->f;
+	if (operations_are_short(f)) {
+		advise_short_operations(b);
+		return;
+	}
 	// Each rank has its part of the CPUs.
 	double threads = fmin(
 		round(1 + advice_idle_cpus(f) / f->ranks.n), floor(f->cpus / f->ranks.n));

@@ -83,6 +83,9 @@ double cause_code(const struct code_facts *code, enum code_class class);
 bool cause_sampled(const struct code_facts *code);
 // CPUs that threads of the training processes spend spinning; NAN without samples.
 double cause_spinning_cpus(const struct facts *f);
+// Share of an iteration that a team which sleeps between short operations costs, as one thread
+// would compute the same without; 0: none does.
+double cause_sleeping_team(const struct facts *f);
 
 // The model of the input pipeline (cause_input.c) -------------------------------------------------
 
