@@ -176,7 +176,8 @@ static void offer_job(const struct completing *c, struct offered *offered, const
 {
 	const char *label;
 	_cleanup_free_ char *name = labels_job(run->labels, run->n_labels, &label);
-	if (name && (strcmp(c->command, "show") == 0 || strcmp(label, "job") == 0)) {
+	bool any = strcmp(c->command, "show") == 0 || strcmp(c->command, "report") == 0;
+	if (name && (any || strcmp(label, "job") == 0)) {
 		offer_once(c, offered, name, "");
 	}
 }
@@ -273,6 +274,7 @@ static const struct {
 	{"run", "disk-read", "100MB/s unlimited", NULL},
 	{"run", "gpus", "0 1 2 4", NULL},
 	{"show", "job", NULL, list_jobs},
+	{"report", "job", NULL, list_jobs},
 	{"report", "output", ":files", NULL},
 	{"report", "keep-script", ":directories", NULL},
 	{"report", "prices", ":files", NULL},

@@ -24,10 +24,11 @@ struct ls_options {
 	const char *sort;
 	bool reverse;
 	bool json;
+	bool ranks;
 	const char *prices; // path; NULL: as STRAIN_PRICES says
 };
 
-enum { OPTION_JSON = 256, OPTION_PRICES };
+enum { OPTION_JSON = 256, OPTION_RANKS, OPTION_PRICES };
 
 static const struct argp_option options[] = {
 	{"where", 'w', "LABEL=VALUE", 0,
@@ -40,6 +41,9 @@ static const struct argp_option options[] = {
 		0},
 	{"reverse", 'r', NULL, 0, "reverse the order", 0},
 	{"json", OPTION_JSON, NULL, 0, "print one JSON array", 0},
+	{"ranks", OPTION_RANKS, NULL, 0,
+		"list each rank of a job, as with --where, and with --sort by a label or measure",
+		0},
 	{"prices", OPTION_PRICES, READING_PRICES_ARGUMENT, 0, READING_PRICES_HELP, 0},
 	{0},
 };
@@ -59,6 +63,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case OPTION_JSON:
 		ls->json = true;
+		return 0;
+	case OPTION_RANKS:
+		ls->ranks = true;
 		return 0;
 	case OPTION_PRICES:
 		ls->prices = argument;
@@ -104,8 +111,9 @@ int command_ls(int argc, char **argv)
 {
 	static const struct argp argp = {options, parse, "[DIR]",
 		"List the runs in a directory (default: $STRAIN_DIR, or the current "
-		"directory). A sweep, or an answer of strain advise, is one line; give its "
-		"directory as DIR to list its runs.",
+		"directory). A sweep, an answer of strain advise, or the ranks of a job that each "
+		"have a run are one line; give the directory of a sweep or an answer as DIR to "
+		"list its runs.",
 		NULL, NULL, NULL};
 	struct ls_options ls = {.sort = "start"};
 	reading_options(&argp, argc, argv, &ls);
@@ -131,13 +139,14 @@ int command_ls(int argc, char **argv)
 	struct run_list list = {0};
 	const struct catalogue_options wanted = {
 		.job_only = !needs_all(&ls, prices), .advice = true, .prices = prices};
+	bool jobs = !ls.ranks && ls.selection.n_where == 0 && run_list_folds(ls.sort);
 	int status = found ? reading_catalogue(paths, n, &wanted, &catalogue) : STATUS_FAILURE;
 	if (status == STATUS_OK && !reading_has_prices(&ls.selection, &catalogue, prices)) {
 		status = STATUS_FAILURE;
 	}
 	if (status == STATUS_OK) {
 		(void)reading_knows_conditions(&ls.selection, &catalogue);
-		status = run_list_fill(&list, &catalogue, &ls.selection, paths[0]) < 0
+		status = run_list_fill(&list, &catalogue, &ls.selection, paths[0], jobs) < 0
 		                 ? command_fail("cannot list: %s", strerrordesc_np(ENOMEM))
 		                 : show(&list, &ls, paths[0]);
 	}

@@ -22,16 +22,30 @@
 #include "cmd/command.h"
 #include "cmd/reading.h"
 #include "run/analysis.h"
+#include "run/outcome.h"
 #include "runfile/reader.h"
 #include "show/figure.h"
 #include "show/figure_run.h"
 #include "show/page.h"
+#include "show/page_joint.h"
 #include "show/page_run.h"
 #include "show/page_sweep.h"
 #include "study/catalogue.h"
+#include "study/joint.h"
 #include "study/prices.h"
 #include "study/comparison.h"
 #include "verdict/verdict.h"
+
+struct report_options {
+	const char *output;
+	const char *keep_directory;
+	bool force;
+	const char *job; // of the runs of directories; NULL: that of all of them, if they are one
+	const char *prices_path; // NULL: as STRAIN_PRICES says
+	const struct prices *prices; // NULL: none
+	char **runs; // part of argv
+	size_t n_runs;
+};
 
 // --- the figure of one run, or of a few for comparison
 
@@ -193,15 +207,86 @@ static int write_catalogue(FILE *out, const struct catalogue *catalogue, char *c
 	return r;
 }
 
+// --- the page of a job of several runs
+
+enum { JOB_RUNS_MOST = 3 }; // with a page of their own beside that of the job
+
+static int add_run(FILE *out, struct reader *reader, const struct report_options *options,
+	size_t index, struct error *e);
+
+// The runs that explain the job: the first that failed, that of the slowest rank, that of the
+// first.
+static size_t choose_runs(const struct joint *j, const struct digest *ret[static JOB_RUNS_MOST])
+{
+	const struct digest *wanted[JOB_RUNS_MOST] = {NULL};
+	size_t n = 0;
+	for (size_t i = 0; i < j->n && !wanted[0]; i++) {
+		const struct digest *run = j->ranks[i].run;
+		bool failed = run->state == RUN_FINISHED && !outcome_is_success(run->outcome);
+		wanted[0] = failed ? run : NULL;
+	}
+	wanted[1] = j->slowest < j->n ? j->ranks[j->slowest].run : NULL;
+	wanted[2] = j->ranks[0].run == wanted[1] && j->n > 1 ? j->ranks[1].run : j->ranks[0].run;
+	for (size_t i = 0; i < JOB_RUNS_MOST; i++) {
+		bool taken = !wanted[i];
+		for (size_t k = 0; k < n; k++) {
+			taken = taken || ret[k] == wanted[i];
+		}
+		if (!taken) {
+			ret[n++] = wanted[i];
+		}
+	}
+	return n;
+}
+
+static int write_job(
+	FILE *out, const struct joint *j, const struct report_options *options, struct error *e)
+{
+	const struct digest *runs[JOB_RUNS_MOST];
+	size_t n = choose_runs(j, runs), written = 1;
+	struct report_options several = *options;
+	several.n_runs = n + 1; // they share the size of the page
+	int r = page_begin(out);
+	r = r < 0 ? error_errno(e, -r, "cannot write the page") : page_joint_add(out, j, e);
+	for (size_t i = 0; i < n && r == 0; i++) {
+		_cleanup_reader_ struct reader *reader = NULL;
+		struct error why = {0};
+		if (reader_open(runs[i]->path, &reader, &why) < 0 ||
+			add_run(out, reader, &several, written, &why) < 0) {
+			command_fail("%s", why.text);
+		} else {
+			written++;
+		}
+	}
+	return r < 0 ? r : page_end(out, e);
+}
+
+// Whether the catalogue is that of one job, or of the job that was asked for; it is then read.
+static int find_job(const struct catalogue *c, const struct report_options *options,
+	struct joint *ret, struct error *e)
+{
+	struct error none = {0};
+	int r = joint_read(c, options->job, ret, options->job ? e : &none);
+	if (r == 0 && !options->job && (ret->n_runs < c->n || ret->n_others > 0)) {
+		command_note(
+			"the ranks of job %s on one axis of time: --job %s", ret->name, ret->name);
+		joint_done(ret);
+		return -ENOENT;
+	}
+	return r;
+}
+
 // Writes the page, and reports on standard error what could not be read. *ret_n of *ret_of runs are
 // on it. `output` is the path of the page; NULL: not a file. Returns 0, or -errno with nothing
 // written if no run can be read.
-static int report_sweep_write(FILE *out, char *const *paths, size_t n_paths,
-	const struct prices *prices, const char *output, size_t *ret_n, size_t *ret_of,
-	struct error *e)
+static int report_sweep_write(FILE *out, const struct report_options *options, const char *output,
+	size_t *ret_n, size_t *ret_of, struct error *e)
 {
+	char *const *paths = options->runs;
+	size_t n_paths = options->n_runs;
 	struct catalogue catalogue = {0};
-	int r = read_catalogue(paths, n_paths, prices, &catalogue, e);
+	struct joint joint;
+	int r = read_catalogue(paths, n_paths, options->prices, &catalogue, e);
 	if (r < 0) {
 		return r;
 	}
@@ -209,6 +294,11 @@ static int report_sweep_write(FILE *out, char *const *paths, size_t n_paths,
 	if (catalogue.n == 0) {
 		r = error_set(e, ENOENT, "%s: contains no run%s", paths[0],
 			catalogue.n_unreadable > 0 ? " that can be read" : "");
+	} else if (find_job(&catalogue, options, &joint, e) == 0) {
+		r = write_job(out, &joint, options, e);
+		joint_done(&joint);
+	} else if (options->job) {
+		r = -e->code;
 	} else {
 		r = write_catalogue(out, &catalogue, paths, n_paths, output, e);
 	}
@@ -220,17 +310,7 @@ static int report_sweep_write(FILE *out, char *const *paths, size_t n_paths,
 
 // --- options, and the page of runs
 
-struct report_options {
-	const char *output;
-	const char *keep_directory;
-	bool force;
-	const char *prices_path; // NULL: as STRAIN_PRICES says
-	const struct prices *prices; // NULL: none
-	char **runs; // part of argv
-	size_t n_runs;
-};
-
-enum { OPTION_KEEP = 256, OPTION_PRICES };
+enum { OPTION_KEEP = 256, OPTION_JOB, OPTION_PRICES };
 
 static const struct argp_option option_table[] = {
 	{"output", 'o', "FILE", 0,
@@ -240,6 +320,9 @@ static const struct argp_option option_table[] = {
 	{"force", 'f', NULL, 0, "overwrite FILE even if it is not a report", 0},
 	{"keep-script", OPTION_KEEP, "FOLDER", 0,
 		"with a figure, keep gnuplot's script and data in FOLDER", 0},
+	{"job", OPTION_JOB, "NAME", 0,
+		"of the runs in directories, show those of this job: all ranks on one axis of time",
+		0},
 	{"prices", OPTION_PRICES, READING_PRICES_ARGUMENT, 0, READING_PRICES_HELP, 0},
 	{0},
 };
@@ -256,6 +339,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 		return 0;
 	case OPTION_KEEP:
 		options->keep_directory = argument;
+		return 0;
+	case OPTION_JOB:
+		options->job = argument;
 		return 0;
 	case OPTION_PRICES:
 		options->prices_path = argument;
@@ -275,7 +361,8 @@ static const struct argp report_argp = {
 	.doc = "Write an HTML page of runs, or a figure for a paper. The page is self-contained: "
 	       "any browser opens it from the file, without a network. For a sweep, a folder of "
 	       "strain advise or a directory of runs it has a table, curves, a heat map and the "
-	       "details of each run. With a "
+	       "details of each run; for the ranks of one job, all of them on one axis of time. "
+	       "With a "
 	       "FILE that ends with .pdf, .svg or .png, draw memory, traffic and utilisation over "
 	       "time. Default RUN: the newest in $STRAIN_DIR, or in the current directory.",
 };
@@ -401,8 +488,8 @@ static int write_page(
 {
 	if (report_is_sweep(options->runs, options->n_runs)) {
 		bool stays = strcmp(options->output, "-") != 0;
-		return report_sweep_write(out, options->runs, options->n_runs, options->prices,
-			stays ? options->output : NULL, &ret->n, &ret->of, e);
+		return report_sweep_write(
+			out, options, stays ? options->output : NULL, &ret->n, &ret->of, e);
 	}
 	size_t n = 0;
 	for (size_t i = 0; i < options->n_runs; i++) {

@@ -73,7 +73,7 @@ static bool has_failed(const struct joint_rank *r)
 }
 
 // "the slowest"; how its run ended, if not well; that it has not ended, or was not all recorded.
-static const char *note_of(const struct joint_rank *r)
+const char *joint_show_note(const struct joint_rank *r)
 {
 	const struct digest *run = r->run;
 	return has_failed(r)               ? outcome_word(run->outcome)
@@ -116,10 +116,9 @@ static int compare_numbers(const void *left, const void *right)
 	return (a->number > b->number) - (a->number < b->number);
 }
 
-// The table of at most `most` ranks.
-static int make_table(const struct joint *j, size_t most, struct table **ret)
+int joint_show_worst(const struct joint *j, size_t most, const struct joint_rank ***ret)
 {
-	_cleanup_free_ const struct joint_rank **order = calloc(j->n + 1, sizeof(*order));
+	const struct joint_rank **order = calloc(j->n + 1, sizeof(*order));
 	size_t n = j->n < most ? j->n : most;
 	if (!order) {
 		return -ENOMEM;
@@ -131,8 +130,17 @@ static int make_table(const struct joint *j, size_t most, struct table **ret)
 		qsort(order, j->n, sizeof(*order), compare_worst);
 		qsort(order, n, sizeof(*order), compare_numbers);
 	}
-	int r = table_new(columns, N_RANK_COLUMNS, ret);
-	for (size_t i = 0; i < n && r == 0; i++) {
+	*ret = order;
+	return (int)n;
+}
+
+// The table of at most `most` ranks.
+static int make_table(const struct joint *j, size_t most, struct table **ret)
+{
+	_cleanup_free_ const struct joint_rank **order = NULL;
+	int n = joint_show_worst(j, most, &order);
+	int r = n < 0 ? n : table_new(columns, N_RANK_COLUMNS, ret);
+	for (int i = 0; i < n && r == 0; i++) {
 		const struct joint_rank *rank = order[i];
 		struct table *t = *ret;
 		r = table_row(t);
@@ -151,7 +159,7 @@ static int make_table(const struct joint *j, size_t most, struct table **ret)
 		table_number(t, RANK_CLOCK, rank->clock_s);
 		table_text(t, RANK_VERDICT, rank->run->verdict);
 		table_text(t, RANK_OUTCOME, outcome_word(rank->run->outcome));
-		table_text(t, RANK_NOTE, note_of(rank));
+		table_text(t, RANK_NOTE, joint_show_note(rank));
 	}
 	return r;
 }
@@ -295,7 +303,7 @@ static void append_clocks(struct text *t, const struct joint *j)
 }
 
 // What the samples of all runs are; "samples" if they differ or one does not say it.
-static const char *unit_of(const struct joint *j)
+const char *joint_show_unit(const struct joint *j)
 {
 	const char *unit = j->n > 0 ? j->ranks[0].run->unit : "";
 	for (size_t i = 0; i < j->n && *unit; i++) {
@@ -304,7 +312,7 @@ static const char *unit_of(const struct joint *j)
 	return *unit ? unit : "samples";
 }
 
-static void append_heading(struct text *t, const struct joint *j)
+void joint_show_append_heading(struct text *t, const struct joint *j)
 {
 	text_append_string(t, "job ");
 	text_append_printable(t, j->name, strlen(j->name));
@@ -317,7 +325,7 @@ static void append_heading(struct text *t, const struct joint *j)
 	if (isfinite(j->samples_per_s)) {
 		text_append_string(t, "; ");
 		words_append_number(t, j->samples_per_s);
-		text_format(t, " %s/s", unit_of(j));
+		text_format(t, " %s/s", joint_show_unit(j));
 	}
 	text_append_string(t, "\n");
 }
@@ -395,19 +403,25 @@ static void append_allocated(struct text *t, const struct joint *j)
 	text_append_string(t, "\n");
 }
 
+int joint_show_append(struct text *t, const struct joint *j)
+{
+	int r = append_failures(t, j);
+	if (j->slowest < j->n) {
+		append_slowest(t, j);
+	} else if (j->waits != WAITS_UNKNOWN) {
+		text_append_string(t, "no rank is known to be slower than the others\n");
+	}
+	append_allocated(t, j);
+	append_clocks(t, j);
+	return r;
+}
+
 int joint_show_text(const struct joint *j, bool all, FILE *stream)
 {
 	_cleanup_table_ struct table *table = NULL;
 	_cleanup_text_ struct text t = {0};
-	append_heading(&t, j);
-	int r = append_failures(&t, j);
-	if (j->slowest < j->n) {
-		append_slowest(&t, j);
-	} else if (j->waits != WAITS_UNKNOWN) {
-		text_append_string(&t, "no rank is known to be slower than the others\n");
-	}
-	append_allocated(&t, j);
-	append_clocks(&t, j);
+	joint_show_append_heading(&t, j);
+	int r = joint_show_append(&t, j);
 	text_append_string(&t, "\n");
 	if (r < 0 || t.failed) {
 		return -ENOMEM;

@@ -627,7 +627,7 @@ static json_t *page_cpu_time(const struct analysis *a)
 // Panels ------------------------------------------------------------------------------------------
 
 // A series of a panel.
-static json_t *page_series(const char *label, const char *help, unsigned hue,
+json_t *page_run_series(const char *label, const char *help, unsigned hue,
 	const struct buckets *buckets, const struct packed *packed)
 {
 	struct bucket_figures figures = buckets_figures(buckets);
@@ -675,7 +675,7 @@ static json_t *page_details(
 
 static json_t *line_json(const struct line *line, const struct panel_list *panels)
 {
-	json_t *json = page_series(
+	json_t *json = page_run_series(
 		line->label, line->help, line->hue, &line->buckets, &line->packed);
 	json_object_set_new(
 		json, "details", page_details(line->details, panels->windows, panels->n_windows));
@@ -1294,14 +1294,17 @@ static json_t *slowest_json(const struct analysis *a)
 }
 
 // A rank's mean iteration by phase, including phases that main never was in.
-static json_t *rank_phases_json(const struct phases *p, const struct phase_rank *rank)
+json_t *page_run_rank_phases(const struct phases *p, const struct phase_rank *rank)
 {
 	json_t *json = json_array();
-	for (size_t i = 0; i < p->n; i++) {
-		size_t phase = i + 1 < p->n ? i + 1 : PHASE_OTHER; // time in no phase comes last
-		if (rank->phase_s[phase] > 0 && !p->items[phase].apart) {
+	size_t n = p ? p->n : N_KNOWN_PHASES;
+	for (size_t i = 0; i < n; i++) {
+		size_t phase = i + 1 < n ? i + 1 : PHASE_OTHER; // time in no phase comes last
+		if (rank->phase_s[phase] > 0 && !(p && p->items[phase].apart)) {
+			const char *name = p ? p->items[phase].name
+			                     : phase_id_name((enum phase_id)phase);
 			json_t *part = json_object();
-			json_object_set_new(part, "name", page_run_string(p->items[phase].name));
+			json_object_set_new(part, "name", page_run_string(name));
 			json_object_set_new(part, "hue", json_integer(hue_of(phase)));
 			put(part, "seconds", rank->phase_s[phase] / (double)rank->iterations);
 			json_array_append_new(json, part);
@@ -1327,7 +1330,7 @@ static json_t *ranks_json(const struct phases *p)
 		put(row, "p50", rank->p50_s);
 		put(row, "rate", rank->samples_per_s);
 		put(row, "waits", rank->waits);
-		json_object_set_new(row, "phases", rank_phases_json(p, rank));
+		json_object_set_new(row, "phases", page_run_rank_phases(p, rank));
 		json_array_append_new(json, row);
 	}
 	return json;
@@ -1398,8 +1401,7 @@ static json_t *page_iterations(const struct analysis *a)
 
 // Panels ------------------------------------------------------------------------------------------
 
-static json_t *phase_panel_json(
-	const char *kind, const char *title, const char *unit, const char *help)
+json_t *page_run_panel(const char *kind, const char *title, const char *unit, const char *help)
 {
 	json_t *json = json_object();
 	json_object_set_new(json, "kind", json_string(kind));
@@ -1460,11 +1462,11 @@ static json_t *exact_json(const struct lane_list *lanes, const struct lane_detai
 
 static json_t *lengths_panel(const struct analysis *a, const struct lane_list *lanes)
 {
-	json_t *json = phase_panel_json("lines", "Iterations", "s",
+	json_t *json = page_run_panel("lines", "Iterations", "s",
 		"Duration of each iteration, at its end. Dots mark the slowest; click one to see "
 		"it.");
 	json_t *series = json_array(), *marks = json_array();
-	json_t *lengths = page_series("one iteration", "from marks of the job", 0,
+	json_t *lengths = page_run_series("one iteration", "from marks of the job", 0,
 		&lanes->lengths.buckets, &lanes->lengths.packed);
 	json_object_set_new(lengths, "details",
 		page_details(lanes->lengths_details, lanes->windows, lanes->n_windows));
@@ -1486,7 +1488,7 @@ static json_t *phases_panel(const struct phases *p, const struct lane_list *lane
 {
 	size_t order[PHASES_MAX], n = phases_in_order(p, order), places[PHASES_MAX], n_places = 0;
 	double bucket_s = 0;
-	json_t *json = phase_panel_json("stack", "Training thread", "1",
+	json_t *json = page_run_panel("stack", "Training thread", "1",
 		"Phases of the training thread. Empty: outside iterations and phases.");
 	json_t *series = json_array();
 	for (size_t i = 0; i < n; i++) {
@@ -1495,7 +1497,7 @@ static json_t *phases_panel(const struct phases *p, const struct lane_list *lane
 			places[n_places++] = order[i];
 			bucket_s = buckets_width_s(&lane->buckets);
 			json_array_append_new(series,
-				page_series(p->items[order[i]].name, "from marks of the job",
+				page_run_series(p->items[order[i]].name, "from marks of the job",
 					hue_of(order[i]), &lane->buckets, &lane->packed));
 		}
 	}
@@ -1525,7 +1527,7 @@ static json_t *row_json(const struct lane_row *row, unsigned hue)
 	if (row->in_turn > 1) {
 		text_format(&label, ", %zu in turn", row->in_turn);
 	}
-	return page_series(label.data, "from marks of the job", hue, &row->series.buckets,
+	return page_run_series(label.data, "from marks of the job", hue, &row->series.buckets,
 		&row->series.packed);
 }
 
@@ -1546,7 +1548,7 @@ static void add_rows(json_t *panel, const struct lane_list *lanes, const struct 
 
 static json_t *workers_panel(const struct lane_list *lanes)
 {
-	json_t *json = phase_panel_json("lanes", "Loader workers", "1",
+	json_t *json = page_run_panel("lanes", "Loader workers", "1",
 		"Share of time in which each worker prepares a batch (darker is more).");
 	json_object_set_new(json, "verb", json_string("prepare"));
 	add_rows(json, lanes, lanes->workers, lanes->n_workers, lanes->worker_details,
@@ -1556,7 +1558,7 @@ static json_t *workers_panel(const struct lane_list *lanes)
 
 static json_t *ranks_panel(const struct phases *p, const struct lane_list *lanes)
 {
-	json_t *json = phase_panel_json("lanes", "Ranks", "1",
+	json_t *json = page_run_panel("lanes", "Ranks", "1",
 		p->waits_inferred
 			? "Share of time in which each rank is in an iteration (darker is more). "
 			  "Its waits for other ranks are in its backward passes, unmarked."

@@ -50,3 +50,14 @@ json_t *page_run_string(const char *string);
 json_t *page_run_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 // A number; null if it is not finite.
 json_t *page_run_number(double value);
+
+// A series of a panel.
+json_t *page_run_series(const char *label, const char *help, unsigned hue,
+	const struct buckets *buckets, const struct packed *packed);
+// A panel without series. kind: "lines" or "lanes". unit "1": shares, up to 1.
+json_t *page_run_panel(const char *kind, const char *title, const char *unit, const char *help);
+// Seconds of an iteration of a rank in each phase; of phases that have a name of their own in the
+// job, only with p (else NULL).
+struct phase_rank;
+struct phases;
+json_t *page_run_rank_phases(const struct phases *p, const struct phase_rank *rank);

@@ -20,15 +20,18 @@
 #include "show/table.h"
 #include "study/catalogue.h"
 #include "study/comparison.h"
+#include "study/joint.h"
 #include "study/pivot.h"
 #include "study/run_table.h"
 #include "study/selection.h"
 
-// A line of the list: a run, or the runs of a folder: a sweep, or an answer of `strain advise`.
+// A line of the list: a run; the runs of a folder: a sweep, or an answer of `strain advise`; or the
+// ranks of a job that each have a run.
 struct listed {
-	const struct digest *run; // or the first one of the folder
-	const struct digest **runs; // [n_runs] owned, of a folder; NULL: a run
+	const struct digest *run; // or the first one of the folder or the job
+	const struct digest **runs; // [n_runs] owned, of a folder or a job; NULL: a run
 	size_t n_runs;
+	char *job; // owned; the job's name; NULL: no job
 	int64_t start_utc_ns; // 0: not known
 	double duration_s;
 	size_t place; // keeps the order of equal lines
@@ -48,6 +51,7 @@ enum {
 	LS_WORD,
 	LS_WORDS,
 	LS_TRIALS,
+	LS_RANKS,
 	LS_DURATION,
 	LS_RECORDED,
 	LS_PARTIAL,
@@ -72,6 +76,7 @@ static const struct column all_columns[N_LS_COLUMNS] = {
 	[LS_WORD] = {"outcome", NULL, COLUMN_LABEL, 0},
 	[LS_WORDS] = {"outcome_text", NULL, COLUMN_TEXT, 0},
 	[LS_TRIALS] = {"trials", NULL, COLUMN_WHOLE, 0},
+	[LS_RANKS] = {"ranks", NULL, COLUMN_WHOLE, 0},
 	[LS_DURATION] = {"duration_s", "TIME", COLUMN_SECONDS, 0},
 	[LS_RECORDED] = {"recorded_s", NULL, COLUMN_SECONDS, 0},
 	[LS_PARTIAL] = {"partial", NULL, COLUMN_TEXT, 0},
@@ -295,14 +300,15 @@ static const char *folder_of(const struct digest *run)
 	return run->sweep_directory ? run->sweep_directory : run->advice_directory;
 }
 
-static void append_outcomes(struct text *state, const struct listed *l)
+// what: "trial"
+static void append_outcomes(struct text *state, const struct listed *l, const char *what)
 {
 	struct pivot_cell cell = {.n_runs = l->n_runs};
 	_cleanup_text_ struct text failures = {0};
 	for (size_t i = 0; i < l->n_runs; i++) {
 		cell.outcomes[l->runs[i]->outcome]++;
 	}
-	text_format(state, "%zu trial%s", l->n_runs, l->n_runs > 1 ? "s" : "");
+	text_format(state, "%zu %s%s", l->n_runs, what, l->n_runs > 1 ? "s" : "");
 	pivot_append_failures(&failures, &cell);
 	if (failures.length > 0) {
 		text_format(state, ": %s", failures.data);
@@ -352,12 +358,61 @@ static void append_answer(struct text *t, const struct listed *l)
 	append_measure(t, "workers ", l->run, MEASURE_ADVISED_WORKERS);
 }
 
+// Of the ranks of a job together; of a folder, NAN.
+static double measure_of(const struct listed *l, enum measure_id measure)
+{
+	double sum = l->job ? 0 : NAN;
+	for (size_t i = 0; i < l->n_runs && l->job; i++) {
+		sum += l->runs[i]->measures[measure];
+	}
+	return l->runs ? sum : l->run->measures[measure];
+}
+
+// The labels that all ranks have: "batch_size=32".
+static void append_shared_labels(struct text *labels, const struct listed *l)
+{
+	for (size_t i = 0; i < l->run->n_labels; i++) {
+		const char *label = l->run->labels[i].name;
+		bool rank = strcmp(label, "RANK") == 0 || strcmp(label, "WORLD_SIZE") == 0 ||
+		            strcmp(label, "LOCAL_WORLD_SIZE") == 0 || strcmp(label, "job") == 0;
+		if (!rank && !comparison_label_is_automatic(label) && all_share(l, label)) {
+			append_values(labels, l, label);
+		}
+	}
+}
+
+// CPUs and memory of all ranks together, if they are known of each.
+static void put_job(struct table *t, const struct listed *l)
+{
+	_cleanup_text_ struct text state = {0}, labels = {0}, name = {0};
+	size_t live = 0;
+	for (size_t i = 0; i < l->n_runs; i++) {
+		live += l->runs[i]->state == RUN_LIVE;
+	}
+	text_format(&name, "job %s", l->job);
+	append_outcomes(&state, l, "rank");
+	if (live > 0) {
+		text_format(&state, ", %zu live", live);
+	}
+	append_shared_labels(&labels, l);
+	table_text(t, LS_RUN, name.data);
+	put_start(t, l->start_utc_ns);
+	table_text(t, LS_OUTCOME, state.data);
+	table_text(t, LS_STATE, "job");
+	table_number(t, LS_RANKS, (double)l->n_runs);
+	table_number(t, LS_DURATION, l->duration_s);
+	table_number(t, LS_CPUS, measure_of(l, MEASURE_CPUS_USED));
+	table_number(t, LS_CPU_SECONDS, measure_of(l, MEASURE_CPU_SECONDS));
+	table_number(t, LS_MEMORY, measure_of(l, MEASURE_HOST_MEMORY_PEAK));
+	table_text(t, LS_LABELS, labels.data);
+}
+
 static void put_folder(struct table *t, const struct listed *l)
 {
 	struct text state = {0}, labels = {0}, name = {0};
 	const char *folder = folder_of(l->run), *slash = strrchr(folder, '/');
 	if (l->run->sweep_directory) {
-		append_outcomes(&state, l);
+		append_outcomes(&state, l, "trial");
 		append_folder_labels(&labels, l);
 	} else {
 		text_format(&state, "%zu probe%s", l->n_runs, l->n_runs > 1 ? "s" : "");
@@ -385,7 +440,9 @@ static int list_table(const struct run_list *l, const struct column *columns,
 	rank_labels(&ranks, l);
 	for (size_t i = 0; i < l->n && r == 0; i++) {
 		r = table_row(*ret);
-		if (r == 0 && l->items[i].runs) {
+		if (r == 0 && l->items[i].job) {
+			put_job(*ret, &l->items[i]);
+		} else if (r == 0 && l->items[i].runs) {
 			put_folder(*ret, &l->items[i]);
 		} else if (r == 0) {
 			put_run(*ret, l->items[i].run, measure, &ranks);
@@ -437,6 +494,15 @@ static json_t *outcomes_json(const struct listed *l)
 	return object;
 }
 
+static json_t *paths_json(const struct listed *l)
+{
+	json_t *paths = json_array();
+	for (size_t i = 0; i < l->n_runs; i++) {
+		json_array_append_new(paths, json_from_text(l->runs[i]->path));
+	}
+	return paths;
+}
+
 static int print_json(const struct run_list *l, const struct table *t, FILE *stream)
 {
 	json_t *rows = table_to_json(t);
@@ -445,6 +511,10 @@ static int print_json(const struct run_list *l, const struct table *t, FILE *str
 		const struct digest *run = l->items[i].run;
 		if (l->items[i].runs) {
 			json_object_set_new(row, "outcomes", outcomes_json(&l->items[i]));
+		}
+		if (l->items[i].job) {
+			json_object_set_new(row, "paths", paths_json(&l->items[i]));
+			continue;
 		}
 		if (l->items[i].runs && run->sweep_directory) {
 			continue;
@@ -492,14 +562,9 @@ static int order_numbers(double a, double b) // descending, unknown last
 	return isfinite(a) ? (a < b) - (a > b) : 0;
 }
 
-static double measure_of(const struct listed *l, enum measure_id measure)
-{
-	return l->runs ? NAN : l->run->measures[measure];
-}
-
 static const char *name_of(const struct listed *l)
 {
-	return l->runs ? folder_of(l->run) : l->run->name;
+	return l->job ? l->job : l->runs ? folder_of(l->run) : l->run->name;
 }
 
 static int by_start(const struct listed *a, const struct listed *b)
@@ -581,6 +646,11 @@ bool run_list_is_key(const struct run_list *l, const char *key)
 	       any_has_label(l, key);
 }
 
+bool run_list_folds(const char *key)
+{
+	return order_by(key);
+}
+
 enum measure_id run_list_measure(const char *key)
 {
 	return order_by(key) ? N_MEASURES : measure_by_name(key);
@@ -622,7 +692,7 @@ static const struct digest **runs_of(
 {
 	for (size_t i = l->n; i-- > 0;) {
 		struct listed *item = &l->items[i];
-		if (item->runs && strcmp(folder_of(item->run), folder_of(run)) == 0) {
+		if (item->runs && !item->job && strcmp(folder_of(item->run), folder_of(run)) == 0) {
 			*ret = item;
 			return item->runs;
 		}
@@ -649,6 +719,39 @@ static int add_to_folder(struct run_list *l, const struct digest *run, size_t ro
 	return 0;
 }
 
+// The line of a job: from the first start to the last end of its ranks.
+static int add_to_job(
+	struct run_list *l, const struct digest *run, const char *name, size_t room, size_t *line)
+{
+	if (*line == JOINT_ALONE) {
+		struct listed made = {.run = run,
+			.runs = calloc(room, sizeof(void *)),
+			.job = strdup(name),
+			.place = l->n};
+		if (!made.runs || !made.job) {
+			free(made.runs);
+			free(made.job);
+			return -ENOMEM;
+		}
+		*line = l->n;
+		l->items[l->n++] = made;
+	}
+	struct listed *job = &l->items[*line];
+	double start = (double)run->start_utc_ns / 1e9, length = run->measures[MEASURE_DURATION];
+	double from = (double)job->start_utc_ns / 1e9, end = from + job->duration_s;
+	double last = start + (isfinite(length) ? length : 0);
+	if (job->n_runs == 0) {
+		from = start;
+		end = last;
+	}
+	job->start_utc_ns = job->n_runs == 0 || run->start_utc_ns < job->start_utc_ns
+	                            ? run->start_utc_ns
+	                            : job->start_utc_ns;
+	job->duration_s = fmax(end, last) - fmin(from, start);
+	job->runs[job->n_runs++] = run;
+	return 0;
+}
+
 static bool is_inside(const struct digest *run, const char *directory)
 {
 	size_t length = strlen(directory);
@@ -661,10 +764,16 @@ static bool is_inside(const struct digest *run, const char *directory)
 }
 
 int run_list_fill(struct run_list *l, const struct catalogue *c, const struct selection *selection,
-	const char *directory)
+	const char *directory, bool jobs)
 {
+	struct joint_groups groups = {0};
+	_cleanup_free_ size_t *lines = calloc(c->n + 1, sizeof(*lines)); // of the jobs
 	l->items = calloc(c->n + 1, sizeof(*l->items));
-	int r = l->items ? 0 : -ENOMEM;
+	int r = l->items && lines ? 0 : -ENOMEM;
+	r = r == 0 && jobs ? joint_groups_find(c, &groups) : r;
+	for (size_t i = 0; r == 0 && i < groups.n; i++) {
+		lines[i] = JOINT_ALONE;
+	}
 	for (size_t i = 0; i < c->n && r == 0; i++) {
 		const struct digest *run = &c->runs[i];
 		if (!selection_has(selection, run)) {
@@ -674,12 +783,18 @@ int run_list_fill(struct run_list *l, const struct catalogue *c, const struct se
 			r = add_to_folder(l, run, c->n - i);
 			continue;
 		}
+		if (groups.of && groups.of[i] != JOINT_ALONE) {
+			size_t job = groups.of[i];
+			r = add_to_job(l, run, groups.names[job], c->n - i, &lines[job]);
+			continue;
+		}
 		l->items[l->n] = (struct listed){.run = run,
 			.start_utc_ns = run->start_utc_ns,
 			.duration_s = run->measures[MEASURE_DURATION],
 			.place = l->n};
 		l->n++;
 	}
+	joint_groups_done(&groups);
 	return r;
 }
 
@@ -687,6 +802,7 @@ void run_list_done(struct run_list *l)
 {
 	for (size_t i = 0; i < l->n; i++) {
 		free(l->items[i].runs);
+		free(l->items[i].job);
 	}
 	free(l->items);
 }

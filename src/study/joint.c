@@ -503,6 +503,25 @@ static double least_ratio(const struct joint *j)
 	return ratio;
 }
 
+// Tells each iteration's wait.
+static void tell_waits(struct joint *j)
+{
+	double ratio = least_ratio(j), least = INFINITY;
+	for (size_t r = 0; r < j->n; r++) {
+		double backward = phases_rank_mean(&j->ranks[r].rank, PHASE_BACKWARD);
+		least = backward > 0 ? fmin(least, backward) : least;
+	}
+	for (size_t r = 0; r < j->n; r++) {
+		struct joint_rank *rank = &j->ranks[r];
+		for (size_t i = 0; i < rank->n_steps; i++) {
+			struct joint_step *step = &rank->steps[i];
+			double waits = waits_in(j, step, ratio) -
+			               (j->waits == WAITS_IN_FORWARD ? least : 0);
+			step->waits = isfinite(waits) ? fmin(fmax(0, waits), step->length) : NAN;
+		}
+	}
+}
+
 // The rank that waited least in an iteration, by a margin; j->n: none. at: indices of steps.
 static size_t latest_of(const struct joint *j, const size_t *at, double ratio)
 {
@@ -711,6 +730,7 @@ int joint_read(const struct catalogue *c, const char *name, struct joint *ret, s
 		r = j.name ? judge(&j) : -ENOMEM;
 		r = r < 0 ? r : align_clocks(&j);
 		r = r < 0 ? r : find_latest(&j);
+		tell_waits(&j);
 		r = r < 0 ? error_errno(e, -r, "ranks") : 0;
 	}
 	choice_done(&chosen);
@@ -721,6 +741,66 @@ int joint_read(const struct catalogue *c, const char *name, struct joint *ret, s
 	}
 	*ret = j;
 	return 0;
+}
+
+// Takes the jobs of the runs of one name: the newest, and earlier ones of the same name.
+static int take_jobs(const struct group *g, bool *marked, struct joint_groups *ret)
+{
+	for (size_t newest = 0; newest < g->n; newest++) {
+		if (ret->of[g->items[newest].place] != JOINT_ALONE ||
+			mark_runs(g, newest, marked) < 2) {
+			continue;
+		}
+		size_t n = 0;
+		for (size_t i = 0; i < g->n; i++) {
+			marked[i] = marked[i] && ret->of[g->items[i].place] == JOINT_ALONE;
+			n += marked[i];
+		}
+		for (size_t i = 0; i < g->n && n >= 2; i++) {
+			if (marked[i]) {
+				ret->of[g->items[i].place] = ret->n;
+			}
+		}
+		if (n >= 2) {
+			ret->names[ret->n] = strdup(g->items[newest].name);
+			if (!ret->names[ret->n++]) {
+				return -ENOMEM;
+			}
+		}
+	}
+	return 0;
+}
+
+int joint_groups_find(const struct catalogue *c, struct joint_groups *ret)
+{
+	struct members all = {0};
+	_cleanup_free_ bool *marked = calloc(c->n + 1, sizeof(*marked));
+	*ret = (struct joint_groups){.of = calloc(c->n + 1, sizeof(*ret->of)),
+		.names = calloc(c->n / 2 + 1, sizeof(*ret->names))};
+	int r = marked && ret->of && ret->names ? list_members(c, &all) : -ENOMEM;
+	for (size_t i = 0; i < c->n && ret->of; i++) {
+		ret->of[i] = JOINT_ALONE;
+	}
+	for (size_t first = 0; r == 0 && first < all.n;) {
+		struct group g = group_at(&all, first);
+		first += g.n;
+		r = take_jobs(&g, marked, ret);
+	}
+	members_done(&all);
+	if (r < 0) {
+		joint_groups_done(ret);
+	}
+	return r;
+}
+
+void joint_groups_done(struct joint_groups *g)
+{
+	for (size_t i = 0; i < g->n; i++) {
+		free(g->names[i]);
+	}
+	free(g->names);
+	free(g->of);
+	*g = (struct joint_groups){0};
 }
 
 void joint_done(struct joint *j)

@@ -27,6 +27,7 @@ struct joint_step {
 	double length;
 	double forward, backward;
 	double communication;
+	double waits; // for other ranks, as far as is known; NAN
 };
 
 struct joint_rank {
@@ -69,3 +70,14 @@ struct joint {
 // one; as reader_open.
 int joint_read(const struct catalogue *c, const char *name, struct joint *ret, struct error *e);
 void joint_done(struct joint *j);
+
+// Which runs of a catalogue are the ranks of one job.
+struct joint_groups {
+	size_t *of; // [runs of the catalogue] the number of its job; JOINT_ALONE: none
+	char **names; // [n] of the jobs
+	size_t n;
+};
+#define JOINT_ALONE SIZE_MAX
+// Without reading the runs. Returns 0 or -ENOMEM.
+int joint_groups_find(const struct catalogue *c, struct joint_groups *ret);
+void joint_groups_done(struct joint_groups *g);

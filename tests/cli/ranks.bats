@@ -252,3 +252,93 @@ rank_with() {
 	RANK=0 WORLD_SIZE=2 "$STRAIN" run -o alone.strain -- true 2>said # of a job without a name
 	[[ "$(cat said)" != *"all ranks"* ]]
 }
+
+has_pages() {
+	"$STRAIN" run -o probe.strain -- true
+	if "$STRAIN" report probe.strain -o probe.html 2>&1 | grep -q 'built without HTML pages'; then
+		skip "strain was built without HTML pages"
+	fi
+}
+
+# The data of a page, as JSON.
+page_data() { # PAGE
+	python3 -c 'import re, sys
+print(re.search(r"<script[^>]*id=\"?data\"?[^>]*>(.*?)</script>", open(sys.argv[1]).read(), re.S).group(1))' "$1" >page.json
+}
+
+# An expression over the runs of the page.
+of_page() { # EXPRESSION
+	python3 -c 'import json, sys
+runs = json.load(open("page.json"))["runs"]
+print(eval(sys.argv[1], {"runs": runs, "job": runs[0]}))' "$1"
+}
+
+@test "the page of a job: its ranks by host on one axis, the slowest and another in tabs" {
+	has_pages
+	local rank
+	for rank in 0 1 2 3; do
+		rank_with "rank$rank" job=big RANK=$rank WORLD_SIZE=4 hostname=node$((rank / 2)) -- \
+			"forward=$((rank == 3 ? 50 : 20)),backward=$((rank == 3 ? 50 : 80))x20"
+	done
+	"$STRAIN" report runs -o page.html
+	page_data page.html
+	[ "$(of_page '[r["name"] for r in runs]')" = "['job big', 'rank3', 'rank0']" ]
+	[ "$(of_page '[p["title"] for p in job["panels"]]')" = \
+		"['Ranks on node0', 'Ranks on node1', 'Own work of an iteration', 'Iterations']" ]
+	[ "$(of_page '[s["label"] for p in job["panels"][:2] for s in p["series"]]')" = "['rank 0', 'rank 1', 'rank 2', 'rank 3']" ]
+	# a lane is the share of own work: all of the slowest, a part of the others
+	[ "$(of_page '[round(s["mean"] / job["panels"][1]["series"][1]["mean"], 2) for p in job["panels"][:2] for s in p["series"]]')" = \
+		"[0.4, 0.4, 0.4, 1.0]" ]
+	[ "$(of_page '[round(s["mean"], 2) for s in job["panels"][2]["series"]]')" = "[0.04, 0.1]" ]
+	[ "$(of_page '[r["note"] for r in job["job"]["ranks"]]')" = "[None, None, None, 'the slowest']" ]
+	[[ "$(of_page 'job["verdict"]["title"]')" == "rank 3 on node1: the others wait for it during "* ]]
+	# beside another run, the page is that of all runs
+	"$STRAIN" run -o runs/other.strain -- true
+	run -0 "$STRAIN" report runs -o all.html
+	[[ "$output" == *"the ranks of job big on one axis of time: --job big"* ]]
+	"$STRAIN" report --job big runs -o page.html
+	page_data page.html
+	[ "$(of_page 'len(job["job"]["ranks"])')" = 4 ]
+	run -1 "$STRAIN" report --job small runs -o none.html
+	[[ "$output" == *"no job 'small' of several runs (there are: big)"* ]]
+	[ ! -e none.html ]
+}
+
+@test "the page of a job with hostile names, ranks without iterations, and a failed one" {
+	has_pages
+	rank_with a 'job=</script><b>' RANK=0 WORLD_SIZE=4 'hostname=<i>' -- forward=20,backward=80x20
+	rank_with b 'job=</script><b>' RANK=1 WORLD_SIZE=4 'hostname=<i>' -- forward=20,backward=80x20
+	"$STRAIN" run --job '</script><b>' --label RANK=2 --label WORLD_SIZE=4 -o runs/c.strain -- true
+	run ! "$STRAIN" run --job '</script><b>' --label RANK=3 --label WORLD_SIZE=4 -o runs/d.strain -- sh -c 'exit 3'
+	"$STRAIN" report runs -o page.html
+	page_data page.html
+	[ "$(of_page 'job["name"]')" = 'job </script><b>' ]
+	! grep -q '<b>' page.html
+	[ "$(of_page '[s["label"] for s in job["panels"][0]["series"]]')" = "['rank 0', 'rank 1']" ]
+	[ "$(of_page 'job["about"]["ended"]')" = "1 rank failed" ]
+	[ "$(of_page '[r["name"] for r in runs][1]')" = d ]
+}
+
+@test "strain ls: one line for the ranks of a job, with --ranks one for each" {
+	local rank
+	for rank in 0 1 2; do
+		"$STRAIN" run --job first --label RANK=$rank --label batch_size=32 -o "runs/a$rank.strain" -- sh -c "exit $((rank == 2))" || true
+	done
+	"$STRAIN" run -o runs/alone.strain -- true
+	run -0 "$STRAIN" ls runs
+	[ "${#lines[@]}" -eq 3 ]
+	grep -q '^job first .* 3 ranks: 1 crash .*batch_size=32$' <<<"$output"
+	! grep -q 'RANK=' <<<"$output"
+	run -0 "$STRAIN" ls --json runs
+	echo "$output" >j.json
+	[ "$(python3 -c 'import json; j = [x for x in json.load(open("j.json")) if x["state"] == "job"][0]
+print(j["ranks"], j["outcomes"], len(j["paths"]))')" = "3 {'crash': 1, 'success': 2} 3" ]
+	run -0 "$STRAIN" ls --ranks runs
+	[ "${#lines[@]}" -eq 5 ]
+	run -0 "$STRAIN" ls --sort cpu runs
+	[ "${#lines[@]}" -eq 3 ]
+	run -0 "$STRAIN" ls --sort RANK runs
+	[ "${#lines[@]}" -eq 5 ]
+	run -0 "$STRAIN" ls --where job=first runs
+	[ "${#lines[@]}" -eq 4 ]
+}

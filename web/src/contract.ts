@@ -198,6 +198,33 @@ export interface RankPhases {
 	phases: PhaseSeconds[];
 }
 
+/** A rank of a job whose ranks each have a run. */
+export interface JobRank extends RankPhases {
+	number: number;
+	host: string | null;
+	run: string | null;
+	/** Mean iteration without the waits for other ranks, in seconds. */
+	own: number | null;
+	/** Share of the iterations of all ranks in which only this one kept the others waiting. */
+	latest: number | null;
+	/** CPUs used, and share of its run in which it was ready without a CPU. */
+	cpus: number | null;
+	cpu_wait: number | null;
+	memory: number | null;
+	/** The bottleneck in a word, and in a sentence. */
+	verdict: string | null;
+	headline: string | null;
+	/** "the slowest", how it failed; null: nothing. */
+	note: string | null;
+}
+
+/** A job of several runs. */
+export interface Job {
+	ranks: JobRank[];
+	ranks_left_out: number;
+	unit: string;
+}
+
 export interface Histogram {
 	start: number;
 	width: number;
@@ -344,6 +371,8 @@ export interface Run {
 	summary: SummaryRow[];
 	notes: Note[];
 	missing: Missing[];
+	/** Of a job whose ranks each have a run: this is no run, but all of them. */
+	job?: Job;
 }
 
 export interface Report {

@@ -154,8 +154,7 @@ function epochBars(iterations: Iterations, show: Zoom): HTMLElement | null {
 }
 
 /** The mean iteration of each rank: one waits while another works. */
-function rankBars(iterations: Iterations): HTMLElement | null {
-	const { ranks } = iterations;
+export function rankBars(ranks: RankPhases[]): HTMLElement | null {
 	const length = (rank: RankPhases) => rank.phases.reduce((sum, { seconds }) => sum + seconds, 0);
 	const longest = Math.max(...ranks.map(length), 1e-9);
 	return barRows('By rank', ranks, (rank) => {
@@ -180,7 +179,7 @@ function phaseCard(iterations: Iterations, show: Zoom): HTMLElement {
 	if (iterations.phases_missing !== null) {
 		return card('Phases', 'phases', make('p', 'soft', `Not known: ${iterations.phases_missing}.`));
 	}
-	return card('Phases', 'phases', wholeBar(iterations), phaseTable(iterations.phases), epochBars(iterations, show), rankBars(iterations));
+	return card('Phases', 'phases', wholeBar(iterations), phaseTable(iterations.phases), epochBars(iterations, show), rankBars(iterations.ranks));
 }
 
 // Iterations --------------------------------------------------------------------------------------

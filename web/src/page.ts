@@ -9,6 +9,7 @@ import { card, button, make } from './dom';
 import { cpuTimeCard } from './cpu_time';
 import { clock, date, duration } from './format';
 import { iterationCards } from './iterations';
+import { jobCard } from './job';
 import { epochTable, ownTable, processTable, summaryTable } from './tables';
 import { themeButton } from './theme';
 import { Timeline } from './timeline';
@@ -130,6 +131,7 @@ function view(run: Run, alone: boolean): View {
 		run.verdict ? verdictCard(run.verdict) : null,
 		run.tiles.length > 0 ? tiles(run.tiles) : null,
 		timeline ? timeline.element : null,
+		run.job ? jobCard(run.job) : null,
 		run.iterations ? cards.element : null,
 		run.cpu_time ? cpuTimeCard(run.cpu_time) : null,
 		ownTable(run),

@@ -8,7 +8,7 @@ import type { EpochRow, OwnSpan, Process, Run, SummaryRow } from './contract';
 import { button, card, make } from './dom';
 import { digits, duration, percent, quantity } from './format';
 
-interface ColumnOf<Row> {
+export interface ColumnOf<Row> {
 	title: string;
 	/** Text is left-aligned, figures right. */
 	text?: boolean;
@@ -37,7 +37,7 @@ function compare(a: number | string | null, b: number | string | null): number {
 }
 
 /** A table that can be sorted by clicking on a heading; initially at most `most` rows. */
-function table<Row>(label: string, columns: ColumnOf<Row>[], rows: Row[], most: number): HTMLElement {
+export function table<Row>(label: string, columns: ColumnOf<Row>[], rows: Row[], most: number): HTMLElement {
 	const body = make('tbody', '');
 	let limit = most;
 	let sorted = rows;
