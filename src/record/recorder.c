@@ -79,7 +79,7 @@ struct recorder {
 	struct self *self;
 	struct sampler *sampler;
 	struct node *node; // NULL: this recorder shares nothing
-	enum { SAID_NOBODY, SAID_OTHER, SAID_SELF } reader_said; // who reads the machine
+	char reader[256]; // the run whose recorder reads the machine, as last reported
 	struct scribe *scribe;
 	struct listener *listener;
 	struct tail tails[2]; // of the job's standard output and error
@@ -245,7 +245,10 @@ static uint64_t readings_version(const struct registry *registry)
 	for (size_t i = 0; i < registry->n_rows; i++) {
 		const struct group *group = registry->rows[i].group;
 		for (size_t k = 0; k < group->n_metrics; k++) {
-			hash = add_text(hash, group->metrics[k].name);
+			char how[64];
+			snprintf(how, sizeof(how), "%d %d %.17g", (int)group->metrics[k].kind,
+				(int)group->sharing, group->metrics[k].scale);
+			hash = add_text(add_text(hash, group->metrics[k].name), how);
 		}
 		hash = add_text(hash, registry->rows[i].source);
 	}
@@ -260,7 +263,10 @@ static void join_node(struct recorder *r)
 	_cleanup_free_ char *job = labels_job(options->labels, options->n_labels, &label);
 	_cleanup_free_ size_t *columns = calloc(r->registry.n_rows + 1, sizeof(*columns));
 	bool named = label && strcmp(label, "job") == 0;
-	if (!job || !columns || (!named && labels_world(options->labels, options->n_labels) < 2)) {
+	// PMIx has no variable for the number of ranks.
+	bool several = labels_world(options->labels, options->n_labels) > 1 ||
+	               labels_find(options->labels, options->n_labels, "PMIX_RANK");
+	if (!job || !columns || !(named || several)) {
 		return;
 	}
 	for (size_t i = 0; i < r->registry.n_rows; i++) {
@@ -494,24 +500,24 @@ static void keep_budget(struct recorder *r, double wall_seconds, double cpu_seco
 		"the interval is now %s, to stay within %s of one CPU", interval, budget);
 }
 
-// Takes over if no recorder reads the machine, and tells once who does.
+// Takes over if no recorder reads the machine, and reports who does when that changes.
 static void watch_node(struct recorder *r, uint64_t now_ns)
 {
-	bool reads = node_elect(r->node) || node_reads(r->node);
-	if (reads && r->reader_said != SAID_SELF) {
-		r->reader_said = SAID_SELF;
+	char run[sizeof(r->reader)] = "";
+	(void)node_elect(r->node);
+	node_reader(r->node, run, sizeof(run));
+	bool reads = node_reads(r->node);
+	bool alone = reads && *r->reader == '\0' && !node_has_others(r->node);
+	if (*run == '\0' || alone || strcmp(run, r->reader) == 0) {
+		return;
+	}
+	snprintf(r->reader, sizeof(r->reader), "%s", run);
+	if (reads) {
 		sink_event(r->sink, now_ns, "machine_reader", r->recorder,
-			"this recorder reads host, disks, network and GPUs for the job's ranks "
-			"here");
-	} else if (!reads && r->reader_said == SAID_NOBODY) {
-		char run[256];
-		node_reader(r->node, run, sizeof(run));
-		if (*run) {
-			r->reader_said = SAID_OTHER;
-			sink_event(r->sink, now_ns, "machine_reader", r->recorder,
-				"host, disks, network and GPUs are read by the recorder of %s",
-				run);
-		}
+			"this recorder reads the machine for the job's other ranks here");
+	} else {
+		sink_event(r->sink, now_ns, "machine_reader", r->recorder,
+			"the machine is read by the recorder of %s", run);
 	}
 }
 
@@ -655,6 +661,9 @@ static void finish(struct recorder *r)
 	}
 	beat(r);
 	const char *left = sampler_stop(r->sampler);
+	if (r->node) {
+		node_stop_reading(r->node); // another one reads while this one writes
+	}
 	if (left) {
 		sink_event(r->sink, clock_monotonic_ns(), "source_dropped", 0, "%s", left);
 	}
@@ -922,14 +931,55 @@ static void append_resources(struct text *json)
 	text_append_string(json, "}");
 }
 
-static void put_limits(struct description *d, const struct limits *limits)
+// Ranks that are bound have other CPUs than the process that started them; those that are not have
+// its CPUs together. Nothing is said if that process cannot be read.
+static void append_inherited(struct text *json, int root, pid_t launcher, const struct cpus *own)
 {
+	static const char devices[] = "CUDA_VISIBLE_DEVICES";
+	enum { ENVIRONMENT_BYTES = 256 * 1024 };
+	char path[64];
+	struct proc_stat stat;
+	struct cpus cpus;
+	struct cursor text;
+	snprintf(path, sizeof(path), "proc/%d/stat", (int)launcher);
+	if (proc_stat_read(root, path, &stat) < 0 || stat.parent <= 0) {
+		return;
+	}
+	if (own && cpus_of(stat.parent, &cpus) == 0 && cpus_first_outside(&cpus, own) < 0 &&
+		cpus_first_outside(own, &cpus) < 0) {
+		text_append_string(json, "\"cpus_inherited\":1,");
+	}
+	const char *visible = getenv(devices);
+	_cleanup_free_ char *buffer = visible ? malloc(ENVIRONMENT_BYTES) : NULL;
+	snprintf(path, sizeof(path), "proc/%d/environ", (int)stat.parent);
+	if (buffer && file_read_once(root, path, buffer, ENVIRONMENT_BYTES, &text, NULL) == 0) {
+		struct cursor wanted = cursor_of(visible, strlen(visible));
+		while (text.at < text.end) {
+			const char *end = memchr(text.at, '\0', (size_t)(text.end - text.at));
+			struct cursor one = {text.at, end ? end : text.end};
+			text.at = end ? end + 1 : text.end;
+			if (cursor_literal(&one, devices) && cursor_literal(&one, "=") &&
+				one.end - one.at == wanted.end - wanted.at &&
+				memcmp(one.at, wanted.at, strlen(visible)) == 0) {
+				text_append_string(json, "\"gpus_inherited\":1,");
+				return;
+			}
+		}
+	}
+}
+
+static void put_limits(struct description *d, const struct recorder_config *config)
+{
+	const struct limits *limits = config->limits;
 	_cleanup_text_ struct text json = {0};
 	text_append_string(&json, "{");
 	struct cpus cpus = limits->cpus;
-	if (limits->set[LIMIT_CPUS] || cpus_of_self(&cpus) == 0) {
+	bool known = limits->set[LIMIT_CPUS] || cpus_of_self(&cpus) == 0;
+	if (known) {
 		append_cpus(&json, &cpus);
 	}
+	append_inherited(
+		&json, d->root, config->launcher, known && !limits->set[LIMIT_CPUS] ? &cpus : NULL);
 	append_cgroup(&json, d->root, "self", limits->memory_bytes);
 	append_shared_memory(&json);
 	append_resources(&json);
@@ -1075,7 +1125,7 @@ static int describe_run(struct writer *w, const struct recorder_config *config)
 		put_attached_limits(&d, config->options->pid);
 	} else {
 		put_command(&d, config->options->command);
-		put_limits(&d, config->limits);
+		put_limits(&d, config);
 		put_allocation(&d);
 		put_thread_settings(&d);
 	}

@@ -2,8 +2,9 @@
 // SPDX-FileCopyrightText: the strain authors
 //
 // What bounds the job. Limits of a whole node (quota, memory, Slurm's figures) are divided by the
-// ranks that share them; CPU affinity, visible GPUs and the memory that `strain run --memory` gave
-// are those of this rank already, if it was bound.
+// ranks that share them, and so are the CPU affinity and the visible GPUs that a rank has from the
+// process that started all of them. Those of its own, and the memory that `strain run --memory`
+// gave, are this rank's already.
 
 #include "run/allocation.h"
 
@@ -109,6 +110,12 @@ static void bound_by_machine(struct allocated *a, const struct allocation *all, 
 	bound(a, a->machine / all->ranks, all->ranks > 1 ? share_of_machine : whole_machine);
 }
 
+// How many ranks have it together.
+static double inherited_by(const struct allocation *all, struct reader *r, const char *key)
+{
+	return overview_limit(r, key) > 0 ? all->ranks : 1;
+}
+
 static void find_cpus(const struct analysis *a, struct allocation *ret)
 {
 	struct reader *r = a->tables.reader;
@@ -116,7 +123,8 @@ static void find_cpus(const struct analysis *a, struct allocation *ret)
 	double quota = fmin(overview_limit(r, "cgroup_cpus"), a->overview.quota_cpus);
 	bound_by_machine(cpus, ret, a->overview.host_cpus);
 	bound(cpus, quota / ret->ranks, "the CPU quota of its cgroup");
-	bound(cpus, overview_limit(r, "cpu_count"), "its CPU affinity");
+	bound(cpus, overview_limit(r, "cpu_count") / inherited_by(ret, r, "cpus_inherited"),
+		"its CPU affinity");
 	bound(cpus, fact(a, "slurm_cpus_on_node") / ret->ranks, by_slurm);
 	if (ret->ranks > 1) {
 		bound(cpus, fact(a, "slurm_cpus_per_task"), by_slurm);
@@ -210,7 +218,8 @@ static void find_gpus(const struct analysis *a, struct allocation *ret)
 	if ((double)o->n_gpus >= ret->ranks) {
 		bound_by_machine(gpus, ret, (double)o->n_gpus);
 	}
-	bound(gpus, visible, "the GPUs that it may use");
+	bound(gpus, visible / inherited_by(ret, a->tables.reader, "gpus_inherited"),
+		"the GPUs that it may use");
 	bound(gpus, gpus_of_rank(fact(a, "slurm_gpus_on_node"), ret), by_slurm);
 	if (visible == 0) {
 		gpus->amount = 0;

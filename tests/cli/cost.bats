@@ -83,6 +83,19 @@ print(eval(sys.argv[1]))' "$expression"
 		[ "$(value 'd["allocation"]["cpus"]["by"]' "$STRAIN" show --json one.strain)" = "its CPU affinity" ]
 }
 
+@test "an affinity that ranks inherited is shared by them; one of its own is not" {
+	[ "$(affinity)" -gt 1 ] || skip "one CPU"
+	local first
+	first=$(taskset -pc $$ | sed 's/.*: //; s/[-,].*//')
+	export STRAIN
+	# shellcheck disable=SC2016
+	taskset -c "$first" sh -c 'LOCAL_WORLD_SIZE=2 "$STRAIN" run -o both.strain -- true; :' 2>/dev/null
+	LOCAL_WORLD_SIZE=2 taskset -c "$first" "$STRAIN" run -o own.strain -- true 2>/dev/null
+	[ "$(value 'd["allocation"]["cpus"]["allocated"] <= 0.5' "$STRAIN" show --json both.strain)" = True ]
+	[ "$(value 'd["allocation"]["cpus"]["allocated"] > 0.5' "$STRAIN" show --json own.strain)" = True ] ||
+		[ "$(value '"quota" in d["allocation"]["cpus"]["by"]' "$STRAIN" show --json own.strain)" = True ]
+}
+
 @test "an attached process is bounded by its own affinity" {
 	mkfifo ready go
 	taskset -c "$(taskset -pc $$ | sed 's/.*: //; s/[-,].*//')" sh -c 'echo >ready; read -r _ <go' 3>&- &

@@ -194,6 +194,35 @@ static void test_the_smallest_bound_counts(void **state)
 	made_done(&m);
 }
 
+// Two CPUs and two GPUs of eight and two: of each of four ranks, or of all of them together.
+static void test_what_ranks_inherited_is_shared(void **state)
+{
+	(void)state;
+	struct made m;
+	make(&m,
+		(struct key[]){
+			{"limits", "{\"cpu_count\":2}"}, {"local_world_size", "2"}, {NULL, NULL}},
+		true);
+	assert_amount(&m, ALLOCATED_CPUS, 2, "affinity"); // bound
+	made_done(&m);
+	make(&m,
+		(struct key[]){{"limits", "{\"cpu_count\":2,\"cpus_inherited\":1}"},
+			{"local_world_size", "2"}, {NULL, NULL}},
+		true);
+	assert_amount(&m, ALLOCATED_CPUS, 1, "affinity");
+	made_done(&m);
+	make(&m, (struct key[]){{"limits", "{\"cpu_count\":2,\"cpus_inherited\":1}"}, {NULL, NULL}},
+		true);
+	assert_amount(&m, ALLOCATED_CPUS, 2, "affinity"); // one rank has all
+	made_done(&m);
+	make(&m,
+		(struct key[]){{"limits", "{\"cpu_count\":8,\"gpus_inherited\":1}"},
+			{"local_world_size", "2"}, {NULL, NULL}},
+		true);
+	assert_amount(&m, ALLOCATED_GPUS, 1, "");
+	made_done(&m);
+}
+
 // Four ranks on the node of which this run is one: what bounds the node is shared.
 static void test_ranks_share_what_bounds_the_node(void **state)
 {
@@ -376,6 +405,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_without_bounds_it_is_the_machine),
 		cmocka_unit_test(test_the_smallest_bound_counts),
+		cmocka_unit_test(test_what_ranks_inherited_is_shared),
 		cmocka_unit_test(test_ranks_share_what_bounds_the_node),
 		cmocka_unit_test(test_the_limit_of_a_rank_is_not_divided),
 		cmocka_unit_test(test_the_line_hides_nothing),

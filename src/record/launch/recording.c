@@ -93,7 +93,7 @@ static void oom_score_raise(void)
 static void become_recorder(const struct recorder_config *config)
 {
 	static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGTSTP, SIGTTIN,
-		SIGTTOU, SIGUSR1, SIGUSR2, SIGALRM};
+		SIGTTOU, SIGUSR1, SIGUSR2, SIGALRM, SIGXFSZ};
 	setsid();
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
 	for (size_t i = 0; i < ARRAY_LENGTH(ignored); i++) {

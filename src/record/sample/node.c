@@ -28,7 +28,8 @@ enum {
 	SLOT_BYTES = 64 * 1024, // only the pages that are written take memory
 	RUN_BYTES = 256,
 	ROWS_MAX = 4096,
-	JOIN_TRIES = 8,
+	JOIN_TRIES = 20,
+	JOIN_WAIT_US = 1000,
 	OLD_FILES_MAX = 64,
 };
 enum { BYTE_READS, BYTE_JOINED };
@@ -115,6 +116,16 @@ void node_rows_add(struct node_rows *rows, int64_t who, uint64_t t_ns, const int
 	row[0] = who;
 	row[1] = (int64_t)t_ns;
 	memcpy(row + 2, values, rows->n_columns * sizeof(*values));
+}
+
+bool node_rows_have(const struct node_rows *rows, int64_t who)
+{
+	for (size_t i = 0; i < rows->n; i++) {
+		if (rows->cells[i * (2 + rows->n_columns)] == who) {
+			return true;
+		}
+	}
+	return false;
 }
 
 void node_rows_done(struct node_rows *rows)
@@ -210,8 +221,8 @@ static void remove_old(int folder, const char *own)
 	closedir(names);
 }
 
-// Opens the file and joins. Whoever removes it holds the lock of byte 1, so that a file with a name
-// and with our lock stays.
+// Opens the file and joins. Whoever removes it holds the lock of byte 1 alone, so a file that has a
+// name while we hold that lock is not removed.
 static int join_file(struct node *n, struct error *e)
 {
 	for (int i = 0; i < JOIN_TRIES; i++) {
@@ -229,6 +240,7 @@ static int join_file(struct node *n, struct error *e)
 			n->fd = take_fd(fd);
 			return 0;
 		}
+		usleep(JOIN_WAIT_US); // another one is leaving
 	}
 	return error_set(e, EAGAIN, "%s: another recorder is leaving", n->name);
 }
@@ -281,6 +293,9 @@ void node_leave(struct node *n)
 		return;
 	}
 	if (n->fd >= 0) {
+		// Its own lock first: of two that leave together, one must find itself alone.
+		node_stop_reading(n);
+		lock_byte(n->fd, F_UNLCK, BYTE_JOINED);
 		remove_if_alone(n->folder, n->name, n->fd);
 		close(n->fd); // frees the locks
 	}
@@ -302,6 +317,20 @@ bool node_elect(struct node *n)
 	write_header(n);
 	atomic_store(&n->reads, true);
 	return true;
+}
+
+void node_stop_reading(struct node *n)
+{
+	if (atomic_exchange(&n->reads, false)) {
+		lock_byte(n->fd, F_UNLCK, BYTE_READS);
+	}
+}
+
+bool node_has_others(const struct node *n)
+{
+	struct flock lock = {
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = BYTE_JOINED, .l_len = 1};
+	return fcntl(n->fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
 bool node_reads(const struct node *n)
@@ -375,8 +404,10 @@ static ssize_t read_bytes(struct node *n, size_t group, size_t row_bytes)
 	return size < (ssize_t)sizeof(slot) ? -1 : size;
 }
 
-// A reading that is just being written does not have the sum that it should have.
-static bool read_slot(struct node *n, size_t group, uint64_t now_ns, struct node_rows *rows)
+// A reading that is just being written does not have the sum that it should have. One with rows of
+// a time to come would hide all later ones.
+static bool read_slot(
+	struct node *n, size_t group, uint64_t now_ns, uint64_t oldest_ns, struct node_rows *rows)
 {
 	struct side *side = &n->sides[group];
 	size_t row_bytes = (2 + side->columns) * sizeof(int64_t);
@@ -388,7 +419,7 @@ static bool read_slot(struct node *n, size_t group, uint64_t now_ns, struct node
 	memcpy(&slot, side->buffer, sizeof(slot));
 	const int64_t *rows_at = side->buffer + sizeof(slot) / sizeof(int64_t);
 	if (slot.n_rows > ((size_t)size - sizeof(slot)) / row_bytes || slot.n_rows > ROWS_MAX ||
-		slot.time_ns == 0 || slot.time_ns > now_ns + NS_PER_S ||
+		slot.time_ns < oldest_ns || slot.time_ns > now_ns + NS_PER_S ||
 		slot.time_ns <= side->taken_ns ||
 		slot.checksum != checksum(&slot, rows_at, slot.n_rows * row_bytes)) {
 		return false;
@@ -396,6 +427,9 @@ static bool read_slot(struct node *n, size_t group, uint64_t now_ns, struct node
 	node_rows_begin(rows, side->columns);
 	for (size_t i = 0; i < slot.n_rows; i++) {
 		const int64_t *row = rows_at + i * (2 + side->columns);
+		if ((uint64_t)row[1] > slot.time_ns) {
+			return false;
+		}
 		node_rows_add(rows, row[0], (uint64_t)row[1], row + 2);
 	}
 	side->taken_ns = slot.time_ns;
@@ -406,9 +440,11 @@ static bool read_slot(struct node *n, size_t group, uint64_t now_ns, struct node
 enum node_answer node_take(
 	struct node *n, size_t group, uint64_t now_ns, uint64_t interval_ns, struct node_rows *rows)
 {
-	if (read_slot(n, group, now_ns, rows)) {
+	uint64_t wait_ns = interval_ns + interval_ns / 2 + OVERDUE_NS;
+	uint64_t oldest_ns = now_ns > wait_ns ? now_ns - wait_ns : 0;
+	if (read_slot(n, group, now_ns, oldest_ns, rows)) {
 		return NODE_NEW;
 	}
-	uint64_t due_ns = n->sides[group].taken_ns + interval_ns + interval_ns / 2 + OVERDUE_NS;
-	return now_ns < due_ns ? NODE_KNOWN : NODE_OVERDUE;
+	uint64_t taken_ns = n->sides[group].taken_ns;
+	return taken_ns > 0 && taken_ns > oldest_ns ? NODE_KNOWN : NODE_OVERDUE;
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What the recorders of one job on a machine have in common: the readings of host, disks, network
-// and GPUs. One of them, which holds a lock, reads and shares; the others copy its readings into
-// their own files, so that each run is complete by itself. When the one that reads dies, its lock
-// is free, and another takes over. A recorder whose next reading is overdue reads for itself, so
-// that the worst that a bad file or a stopped recorder can do is the cost of reading.
+// Readings of host, disks, network and GPUs, shared by the recorders of one job on a machine. One
+// of them, which holds a lock, reads and shares; the others copy its readings into their own files,
+// so that each run is complete by itself. When the one that reads dies, its lock is released, and
+// another takes over. A recorder whose next reading is overdue reads for itself: a stopped recorder
+// or a damaged file costs no more than reading.
 //
-// The readings pass through a file in /dev/shm/strain-UID, which only this user can write. It is
+// The readings pass through a file in /dev/shm/strain-UID, which only this user can write, and so
+// can the job: values are trusted like all that it can write, such as the run file. The file is
 // read and written, not mapped: a mapped file that the job truncates would kill the recorder.
 
 #pragma once
@@ -35,8 +36,12 @@ int node_join(const struct node_config *config, struct node **ret, struct error 
 // use it any more.
 void node_leave(struct node *n);
 
-// Takes over if nobody reads. Returns whether it did just now. Call it about once a second.
+// Takes over if nobody reads. Returns true if it has just taken over. Call it about once a second.
 bool node_elect(struct node *n);
+// Lets another recorder take over, before this one leaves.
+void node_stop_reading(struct node *n);
+// Whether other recorders have joined.
+bool node_has_others(const struct node *n);
 // Whether this recorder reads for the others. Any thread.
 bool node_reads(const struct node *n);
 // The run of the recorder that reads, as far as that is known, printable; "" if not.
@@ -47,7 +52,7 @@ struct node_rows {
 	size_t n; // rows
 	size_t n_columns;
 	// [n][2 + n_columns]: who the row is about (hash of an entity's key), CLOCK_MONOTONIC in
-	// ns, values
+	// ns (0: it was read, and there was nothing new), values
 	int64_t *cells;
 	size_t capacity; // in cells
 	bool failed; // out of memory, or too many: it is not shared
@@ -55,13 +60,14 @@ struct node_rows {
 
 void node_rows_begin(struct node_rows *rows, size_t n_columns); // forgets the rows
 void node_rows_add(struct node_rows *rows, int64_t who, uint64_t t_ns, const int64_t *values);
+bool node_rows_have(const struct node_rows *rows, int64_t who);
 void node_rows_done(struct node_rows *rows);
 
 // Shares a reading of a group (index into columns). Each group belongs to one thread.
 void node_share(struct node *n, size_t group, uint64_t now_ns, const struct node_rows *rows);
 
 enum node_answer {
-	NODE_NEW, // *rows is a reading that this recorder has not had
+	NODE_NEW, // *rows is a reading that this recorder has not taken yet
 	NODE_KNOWN, // the last one is not overdue
 	NODE_OVERDUE, // read for yourself
 };

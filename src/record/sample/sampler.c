@@ -338,9 +338,9 @@ static void lane_close_sources(struct lane_thread *lane)
 	lane->n_slots = 0;
 }
 
-// Whether another recorder's reading stands for this one: it was copied, or the next one is
-// awaited. After a row of an entity that this recorder does not have it reads once itself, because
-// a disk or a GPU may be new.
+// Whether another recorder's reading replaces an own one: it was copied, or the next one is
+// awaited. If the other has an entity that this recorder does not have, this one reads once itself,
+// because a disk or a GPU may be new.
 static bool slot_copy(struct lane_thread *lane, struct slot *slot, uint64_t now_ns)
 {
 	struct node *node = lane->sampler->context.node;

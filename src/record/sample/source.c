@@ -81,14 +81,8 @@ struct stream {
 	int64_t *rows;
 	int64_t last_t;
 	int64_t who; // the entity, in all recorders of the machine; 0: not shared
-	struct counter *counters; // [n_metrics]; NULL unless SHARED_FROM_START
-};
-
-// A counter whose readers each start at a value of their own.
-struct counter {
-	int64_t shift; // added to what the present reader reads
-	int64_t last; // with the shift; VALUE_MISSING: none yet
-	bool foreign; // the present reader is another recorder
+	int64_t *last; // [n_metrics] of a shared stream: the last values; else NULL
+	bool mixed; // has rows of another recorder
 };
 
 struct known_entity {
@@ -145,8 +139,8 @@ static void put_entity(struct sink *s, int64_t id, const struct sink_entity *ent
 // An entity of the machine has the same number in all its recorders: a hash of its key.
 static void remember_entity(struct sink *s, int64_t id, const struct sink_entity *entity)
 {
-	bool shared = entity->kind == ENTITY_GPU || entity->kind == ENTITY_DISK ||
-	              entity->kind == ENTITY_NETWORK;
+	bool shared = !entity->own && (entity->kind == ENTITY_GPU || entity->kind == ENTITY_DISK ||
+					      entity->kind == ENTITY_NETWORK);
 	void *known = s->known;
 	if (!shared ||
 		array_reserve(&known, &s->known_capacity, s->n_known + 1, sizeof(*s->known)) < 0) {
@@ -207,15 +201,12 @@ struct stream *sink_stream(struct sink *s, int64_t entity, const struct group *g
 		.row = row,
 		.entity = entity,
 		.who = group->sharing == SHARED_NOT ? 0 : who_is(s, entity, group)};
-	if (group->sharing == SHARED_FROM_START) {
-		stream->counters = calloc(group->n_metrics, sizeof(*stream->counters));
-		if (!stream->counters) {
-			free(stream);
-			return NULL;
+	if (stream->who != 0) {
+		stream->last = malloc(group->n_metrics * sizeof(*stream->last));
+		for (size_t i = 0; stream->last && i < group->n_metrics; i++) {
+			stream->last[i] = VALUE_MISSING;
 		}
-		for (size_t i = 0; i < group->n_metrics; i++) {
-			stream->counters[i].last = VALUE_MISSING;
-		}
+		stream->who = stream->last ? stream->who : 0;
 	}
 	if (s->streams) {
 		s->streams->self = &stream->next;
@@ -295,38 +286,40 @@ static bool stream_reserve(struct stream *stream)
 	return true;
 }
 
-// Counters of another reader continue those of the last one. What was counted between the last row
-// of the one and the first row of the other is not known, and not in the total.
-static void shift_counters(struct stream *stream, bool foreign, int64_t *values)
+// The kernel's idle time can go back by a tick, which each recorder hides from itself only.
+#define BACK_MOST 2
+
+static void keep_growing(struct stream *stream, int64_t *values)
 {
 	const struct group *group = stream->row->group;
 	for (size_t i = 0; i < group->n_metrics; i++) {
-		struct counter *c = &stream->counters[i];
-		if (group->metrics[i].kind != METRIC_COUNTER || values[i] == VALUE_MISSING) {
+		if (values[i] == VALUE_MISSING || group->metrics[i].kind != METRIC_COUNTER) {
 			continue;
 		}
-		if (foreign != c->foreign && c->last != VALUE_MISSING) {
-			(void)__builtin_sub_overflow(c->last, values[i], &c->shift);
+		int64_t back;
+		bool overflows = __builtin_sub_overflow(stream->last[i], values[i], &back);
+		if (stream->mixed && stream->last[i] != VALUE_MISSING && !overflows && back > 0 &&
+			back <= BACK_MOST) {
+			values[i] = stream->last[i];
 		}
-		(void)__builtin_add_overflow(values[i], c->shift, &values[i]);
-		c->last = values[i];
-		c->foreign = foreign;
+		stream->last[i] = values[i];
 	}
 }
 
-static void put_row(struct stream *stream, uint64_t now_ns, const int64_t *values, bool foreign)
+static void put_row(struct stream *stream, uint64_t now_ns, const int64_t *values)
 {
-	if (!stream_reserve(stream)) {
+	int64_t t = since_start(stream->sink, now_ns) / (int64_t)NS_PER_US;
+	// A driver's buffer has samples that another recorder read already.
+	if ((stream->mixed && t <= stream->last_t) || !stream_reserve(stream)) {
 		return;
 	}
-	int64_t t = since_start(stream->sink, now_ns) / (int64_t)NS_PER_US;
 	stream->last_t = t > stream->last_t ? t : stream->last_t;
 	size_t n = stream->row->group->n_metrics;
 	int64_t *row = stream->rows + stream->n_rows++ * (1 + n);
 	row[0] = stream->last_t;
 	memcpy(row + 1, values, n * sizeof(*values));
-	if (stream->counters) {
-		shift_counters(stream, foreign, row + 1);
+	if (stream->last) {
+		keep_growing(stream, row + 1);
 	}
 }
 
@@ -336,7 +329,7 @@ void stream_row(struct stream *stream, uint64_t now_ns, const int64_t *values)
 		return;
 	}
 	const struct sink *s = stream->sink;
-	put_row(stream, now_ns, values, false);
+	put_row(stream, now_ns, values);
 	if (s->collected == stream->row->group && stream->who != 0) {
 		node_rows_add(s->collecting, stream->who, now_ns, values);
 	}
@@ -351,19 +344,16 @@ void sink_collect(struct sink *s, const struct group *group, struct node_rows *r
 	s->collecting = rows;
 }
 
+// A driver may have had nothing new about an entity that was read: a row without a time tells that.
 void sink_collect_end(struct sink *s)
 {
-	s->collected = NULL;
-}
-
-static bool has_rows_of(const struct node_rows *rows, int64_t who)
-{
-	for (size_t i = 0; i < rows->n; i++) {
-		if (rows->cells[i * (2 + rows->n_columns)] == who) {
-			return true;
+	for (struct stream *stream = s->streams; stream; stream = stream->next) {
+		if (stream->row->group == s->collected && stream->who != 0 &&
+			!node_rows_have(s->collecting, stream->who)) {
+			node_rows_add(s->collecting, stream->who, 0, stream->last);
 		}
 	}
-	return false;
+	s->collected = NULL;
 }
 
 static struct stream *stream_of(struct sink *s, const struct group *group, int64_t who)
@@ -384,7 +374,7 @@ bool sink_put_rows(
 		if (stream->row->group != group) {
 			continue;
 		}
-		if (stream->who == 0 || !has_rows_of(rows, stream->who)) {
+		if (stream->who == 0 || !node_rows_have(rows, stream->who)) {
 			return false;
 		}
 		any = true;
@@ -396,8 +386,9 @@ bool sink_put_rows(
 		uint64_t t_ns = (uint64_t)row[1];
 		if (!stream) {
 			*foreign += (uint64_t)row[0];
-		} else if (since_start(s, t_ns) / (int64_t)NS_PER_US > stream->last_t) {
-			put_row(stream, t_ns, row + 2, true);
+		} else {
+			stream->mixed = true;
+			put_row(stream, t_ns, row + 2);
 		}
 	}
 	return any;
@@ -414,7 +405,7 @@ void stream_close(struct stream *stream)
 		stream->next->self = stream->self;
 	}
 	free(stream->rows);
-	free(stream->counters);
+	free(stream->last);
 	free(stream);
 }
 
@@ -433,7 +424,7 @@ void sink_free(struct sink *s)
 	while (s->streams) {
 		struct stream *next = s->streams->next;
 		free(s->streams->rows);
-		free(s->streams->counters);
+		free(s->streams->last);
 		free(s->streams);
 		s->streams = next;
 	}

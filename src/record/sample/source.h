@@ -44,6 +44,7 @@ struct sink_entity {
 	int64_t parent; // 0 for none
 	uint64_t first_ns; // CLOCK_MONOTONIC
 	const char *attributes; // JSON object, or NULL
+	bool own; // other recorders of the machine may mean another entity, or read it otherwise
 };
 
 // Announces an entity. Its id is unique in the run. Text is copied.
@@ -70,8 +71,9 @@ struct node_rows;
 void sink_collect(struct sink *s, const struct group *group, struct node_rows *rows);
 void sink_collect_end(struct sink *s);
 // Appends rows that another recorder read, to the streams of the same entities. Nothing is appended
-// and false returned if a stream that is open got none, or if the group has none yet: then this
-// recorder must read. *foreign: a sum over the rows of entities that this recorder does not have.
+// and false returned if the other did not read one of the streams, or if the group has none yet:
+// then this recorder must read. *foreign: the sum of the entities that only the other has, which
+// changes if there is a new one.
 bool sink_put_rows(
 	struct sink *s, const struct group *group, const struct node_rows *rows, uint64_t *foreign);
 
@@ -137,11 +139,11 @@ struct source_context {
 	struct node *node; // what the recorders of the job have in common; NULL: nothing
 };
 
-// Whether all recorders of a machine would read the same, so that one can read for them.
+// Whether all recorders of a machine would read the same, so that one can read for them. Counters
+// must then be absolute, and a reading must not depend on the one before.
 enum sharing {
-	SHARED_NOT, // readings of the job
-	SHARED_AS_READ,
-	SHARED_FROM_START, // counters start with their reader: those of another are shifted
+	SHARED_NOT,
+	SHARED,
 };
 
 struct group {

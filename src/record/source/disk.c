@@ -63,7 +63,7 @@ static const struct metric disk_metrics[N_DISK] = {
 static int read_disks(void *state, struct sink *sink, uint64_t now_ns);
 
 static const struct group groups[] = {
-	{"io", ENTITY_DISK, disk_metrics, N_DISK, 100 * NS_PER_MS, read_disks, SHARED_FROM_START},
+	{"io", ENTITY_DISK, disk_metrics, N_DISK, 100 * NS_PER_MS, read_disks, SHARED},
 };
 
 // Milliseconds that the kernel prints with 32 bits; we count on beyond that.

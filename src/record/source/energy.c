@@ -31,7 +31,7 @@ static int read_energy(void *state, struct sink *sink, uint64_t now_ns);
 
 // The counter of 32 bits wraps after a minute at the highest power of a large processor.
 static const struct group groups[] = {
-	{"energy", ENTITY_HOST, energy_metrics, N_ENERGY, NS_PER_S, read_energy, SHARED_FROM_START},
+	{"energy", ENTITY_HOST, energy_metrics, N_ENERGY, NS_PER_S, read_energy, SHARED_NOT},
 };
 
 enum { PACKAGES_MAX = 64, PARTS_MAX = 8, DOMAINS_MAX = 2 * PACKAGES_MAX };

@@ -50,11 +50,11 @@ static int read_io_pressure(void *state, struct sink *sink, uint64_t now_ns);
 enum { PRESSURE_CPU, PRESSURE_MEMORY, PRESSURE_IO, N_PRESSURE_GROUPS };
 static const struct group pressure_groups[N_PRESSURE_GROUPS] = {
 	[PRESSURE_CPU] = {"cpu", ENTITY_HOST, pressure_cpu_metrics, N_EACH, 100 * NS_PER_MS,
-		read_cpu_pressure, SHARED_AS_READ},
+		read_cpu_pressure, SHARED},
 	[PRESSURE_MEMORY] = {"memory", ENTITY_HOST, pressure_memory_metrics, N_EACH,
-		100 * NS_PER_MS, read_memory_pressure, SHARED_AS_READ},
+		100 * NS_PER_MS, read_memory_pressure, SHARED},
 	[PRESSURE_IO] = {"io", ENTITY_HOST, io_metrics, N_EACH, 100 * NS_PER_MS, read_io_pressure,
-		SHARED_AS_READ},
+		SHARED},
 };
 
 static const char *const pressure_paths[N_PRESSURE_GROUPS] = {
@@ -289,14 +289,12 @@ static int read_load(void *state, struct sink *sink, uint64_t now_ns);
 
 enum { GROUP_CPU, GROUP_MEMORY, GROUP_PAGING, GROUP_LOAD, N_GROUPS };
 static const struct group groups[N_GROUPS] = {
-	[GROUP_CPU] = {"cpu", ENTITY_HOST, cpu_metrics, N_CPU, 100 * NS_PER_MS, read_cpu,
-		SHARED_AS_READ},
+	[GROUP_CPU] = {"cpu", ENTITY_HOST, cpu_metrics, N_CPU, 100 * NS_PER_MS, read_cpu, SHARED},
 	[GROUP_MEMORY] = {"memory", ENTITY_HOST, memory_metrics, N_MEMORY, 100 * NS_PER_MS,
-		read_memory, SHARED_AS_READ},
+		read_memory, SHARED},
 	[GROUP_PAGING] = {"paging", ENTITY_HOST, paging_metrics, N_PAGING, NS_PER_S, read_paging,
-		SHARED_AS_READ},
-	[GROUP_LOAD] = {"load", ENTITY_HOST, load_metrics, N_LOAD, NS_PER_S, read_load,
-		SHARED_AS_READ},
+		SHARED},
+	[GROUP_LOAD] = {"load", ENTITY_HOST, load_metrics, N_LOAD, NS_PER_S, read_load, SHARED},
 };
 
 static const struct keyed_row memory_rows[] = {

@@ -55,7 +55,7 @@ static const struct metric net_metrics[N_NET] = {
 static int read_interfaces(void *state, struct sink *sink, uint64_t now_ns);
 
 static const struct group groups[] = {
-	{"io", ENTITY_NETWORK, net_metrics, N_NET, NS_PER_S, read_interfaces, SHARED_AS_READ},
+	{"io", ENTITY_NETWORK, net_metrics, N_NET, NS_PER_S, read_interfaces, SHARED},
 };
 
 struct interface {

@@ -36,11 +36,10 @@ static int read_entropy(void *state, struct sink *sink, uint64_t now_ns);
 
 // Choose the interval by the cost of a reading: one of microseconds can be read ten times a second;
 // one that asks a driver or takes a lock of the job needs a lane of its own and a longer interval.
-// SHARED_AS_READ: it is the same for all recorders of a machine, so that one can read for the
+// SHARED: it is the same for all recorders of a machine, so that one can read for the
 // others.
 static const struct group groups[] = {
-	{"entropy", ENTITY_HOST, entropy_metrics, N_ENTROPY, NS_PER_S, read_entropy,
-		SHARED_AS_READ},
+	{"entropy", ENTITY_HOST, entropy_metrics, N_ENTROPY, NS_PER_S, read_entropy, SHARED},
 };
 
 // The state of the source: open files, streams, last values. Nothing is global, so that two

@@ -1118,6 +1118,9 @@ static struct sink_entity entity_of(
 		.parent = s->host,
 		.first_ns = s->start_ns,
 		.attributes = attributes,
+		// A partition's figures are those of the instance that this job may use; without a
+	        // UUID, the first GPU of two jobs can be two GPUs.
+		.own = g->mig || strncmp(g->uuid, "index-", 6) == 0,
 	};
 }
 
@@ -2084,24 +2087,24 @@ static int read_nothing(void *state, struct sink *sink, uint64_t now_ns)
 
 // Metrics of similar cost are in one group, because the sampler stretches a group that turns out to
 // be expensive. PCIe's 32-bit counters wrap every 68 ms at 63 GB/s, hence 40 ms; the driver's
-// buffer of utilisation loses nothing in 200 ms. Errors are events, too, which each run has.
+// buffer of utilisation loses nothing in 200 ms. Traffic and GPM need each recorder's reading
+// before; errors are events, too, which each run has.
 static const struct group nvml_groups[N_GPU_GROUPS] = {
 	[GPU_BUSY] = {"utilization", ENTITY_GPU, busy_metrics, N_BUSY, 200 * NS_PER_MS, read_busy,
-		SHARED_FROM_START},
+		SHARED},
 	[GPU_MEMORY] = {"memory", ENTITY_GPU, memory_metrics, N_MEMORY, 100 * NS_PER_MS,
-		read_memory, SHARED_FROM_START},
+		read_memory, SHARED},
 	[GPU_CLOCK] = {"clock", ENTITY_GPU, clock_metrics, N_CLOCK, 100 * NS_PER_MS, read_clock,
-		SHARED_FROM_START},
+		SHARED},
 	[GPU_POWER] = {"power", ENTITY_GPU, power_metrics, N_POWER, 100 * NS_PER_MS, read_power,
-		SHARED_FROM_START},
+		SHARED},
 	[GPU_PCIE] = {"pcie", ENTITY_GPU, pcie_metrics, N_TRAFFIC, 40 * NS_PER_MS, read_pcie,
-		SHARED_FROM_START},
+		SHARED_NOT},
 	[GPU_NVLINK] = {"nvlink", ENTITY_GPU, nvlink_metrics, N_TRAFFIC, NS_PER_S, read_nvlink,
-		SHARED_FROM_START},
+		SHARED_NOT},
 	[GPU_GPM] = {"gpm", ENTITY_GPU, gpm_metrics, ARRAY_LENGTH(gpm_metrics), 120 * NS_PER_MS,
-		read_gpm, SHARED_FROM_START},
-	[GPU_STATE] = {"state", ENTITY_GPU, state_metrics, N_STATE, NS_PER_S, read_state,
-		SHARED_FROM_START},
+		read_gpm, SHARED_NOT},
+	[GPU_STATE] = {"state", ENTITY_GPU, state_metrics, N_STATE, NS_PER_S, read_state, SHARED},
 	[GPU_ERRORS] = {"errors", ENTITY_GPU, error_metrics, N_ERRORS, 10 * NS_PER_S, read_errors,
 		SHARED_NOT},
 	[GPU_JOB] = {"job", ENTITY_GPU, job_metrics, N_JOB, NS_PER_S, read_nothing, SHARED_NOT},
