@@ -20,6 +20,7 @@ NAMES = [
     "sweep",
     "slurm",
     "lists",
+    "node",
     "ranks",
     "advise",
 ]

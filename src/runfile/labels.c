@@ -46,7 +46,7 @@ const char *const labels_of_launchers[] = {
 };
 
 const char *const labels_of_rank[] = {
-	"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", NULL};
+	"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", NULL};
 
 // RANK and WORLD_SIZE are not here: scripts read them, too, and runs that differ in them differ.
 bool labels_is_of_launcher(const char *name)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Labels of a run, and what those that launchers of ranks set say: the job, the rank, the number of
-// ranks. Which variables say it is listed here only.
+// Labels of a run: the job, the rank and the number of ranks according to launchers' variables.
+// Only this module lists those variables.
 
 #pragma once
 
@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 struct run_label {
-	char *name; // from a file: escape both
+	char *name; // escape both if they are from a file
 	char *value;
 };
 
@@ -21,7 +21,8 @@ const char *labels_find(const struct run_label *labels, size_t n, const char *na
 // Variables of launchers and batch systems that `strain run` records as labels; ends with NULL.
 extern const char *const labels_of_launchers[];
 
-// Those of them that have the rank, the most certain first; ends with NULL.
+// Those of them that have the rank, the more certain first: a batch script of Slurm has
+// SLURM_PROCID, too; ends with NULL.
 extern const char *const labels_of_rank[];
 
 // Whether a label was set by a launcher, and differs between ranks or runs that do the same.

@@ -346,7 +346,8 @@ double cause_sleeping_team(const struct facts *f)
 	const struct code_facts *others = &f->code_threads;
 	double asleep = cause_known(f->waits.in_step[WAIT_OTHER]);
 	bool short_ones = f->threads.known && team->threads >= 1 && team->runs >= TEAM_WAKES;
-	if (!short_ones || !f->openmp || f->gpu.used || f->waits.looks < LOOKS_ENOUGH ||
+	bool alone = f->ranks.n <= 1 && f->ranks.world <= 1; // else it also sleeps for other ranks
+	if (!short_ones || !alone || !f->openmp || f->gpu.used || f->waits.looks < LOOKS_ENOUGH ||
 		!cause_sampled(&f->code) || !cause_sampled(others) || !(asleep >= WORTH)) {
 		return 0;
 	}

@@ -17,6 +17,8 @@ parser.add_argument("--slow", type=int, default=-1, help="the rank that computes
 parser.add_argument("--by", choices=("forward", "data"), default="forward", help="where it does")
 parser.add_argument("--seconds", type=float, default=0.05, help="how much more, per iteration")
 parser.add_argument("--file", help="a file with 64 kB for each sample, read from storage")
+parser.add_argument("--cached", action="store_true", help="the file may stay in the page cache")
+parser.add_argument("--epochs", type=int, default=1)
 parser.add_argument("--width", type=int, default=512, help="of the model's layers")
 arguments = parser.parse_args()
 rank = int(os.environ["RANK"])
@@ -49,7 +51,8 @@ class Data(TensorDataset):
     def __getitem__(self, index):
         if arguments.file:
             with open(arguments.file, "rb") as file:
-                os.posix_fadvise(file.fileno(), index << 16, 1 << 16, os.POSIX_FADV_DONTNEED)
+                if not arguments.cached:
+                    os.posix_fadvise(file.fileno(), index << 16, 1 << 16, os.POSIX_FADV_DONTNEED)
                 os.pread(file.fileno(), 1 << 16, index << 16)
         if rank == arguments.slow and arguments.by == "data" and index % 16 == 0:
             burn()
@@ -62,8 +65,9 @@ width = arguments.width
 layers = [torch.nn.Linear(64, width), torch.nn.ReLU(), torch.nn.Linear(width, width), torch.nn.ReLU(), torch.nn.Linear(width, 4)]
 model = DistributedDataParallel(torch.nn.Sequential(Slow(), *layers))
 optimizer = torch.optim.SGD(model.parameters(), 0.01)
-for inputs, labels in loader:
-    optimizer.zero_grad()
-    torch.nn.functional.cross_entropy(model(inputs), labels).backward()
-    optimizer.step()
+for _ in range(arguments.epochs):
+    for inputs, labels in loader:
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(inputs), labels).backward()
+        optimizer.step()
 distributed.barrier()

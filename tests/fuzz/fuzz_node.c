@@ -37,7 +37,7 @@ static int read_nothing(void *state, struct sink *sink, uint64_t now_ns)
 }
 
 static const struct group group = {
-	"disk", ENTITY_DISK, metrics, COLUMNS, NS_PER_S, read_nothing, SHARED_FROM_START};
+	"disk", ENTITY_DISK, metrics, COLUMNS, NS_PER_S, read_nothing, SHARED};
 
 static struct node *reads, *takes;
 static int file = -1;

@@ -90,18 +90,23 @@ static void one_reads_and_the_next_takes_over(void **state)
 	struct node *third = join("c.strain");
 	char name[256];
 	assert_true(node_reads(first));
+	assert_true(node_has_others(first));
 	assert_false(node_reads(second));
 	assert_false(node_elect(second));
 	node_reader(second, name, sizeof(name));
 	assert_string_equal(name, "a.strain");
+	node_stop_reading(first); // it still writes its run
+	assert_false(node_reads(first));
+	assert_true(node_elect(second));
+	assert_false(node_elect(first));
 	node_leave(first);
 	assert_int_equal(files(), 1); // the others still use it
-	assert_true(node_elect(second));
 	assert_false(node_elect(second)); // only once
 	assert_false(node_elect(third));
 	node_reader(third, name, sizeof(name));
 	assert_null(strchr(name, '\033'));
 	node_leave(second);
+	assert_false(node_has_others(third));
 	node_leave(third);
 	assert_int_equal(files(), 0);
 }
@@ -161,7 +166,7 @@ static void a_reading_is_taken_once(void **state)
 	node_leave(takes);
 }
 
-// The job has the rights of its recorder. It can at most make recorders read for themselves.
+// Damage makes recorders read for themselves.
 static void damage_is_overdue(void **state)
 {
 	(void)state;
@@ -177,6 +182,12 @@ static void damage_is_overdue(void **state)
 		assert_int_equal(pwrite(fd, &byte, 1, 4096 + at), 1);
 		assert_int_equal(node_take(takes, 0, t + at, NS_PER_S, &rows), NODE_OVERDUE);
 	}
+	struct node_rows later = {0};
+	node_rows_begin(&later, 2);
+	node_rows_add(&later, 11, t * 1000, (const int64_t[]){1, 2}); // would hide all later ones
+	node_share(reads, 0, t, &later);
+	node_rows_done(&later);
+	assert_int_equal(node_take(takes, 0, t, NS_PER_S, &rows), NODE_OVERDUE);
 	share(reads, t + NS_PER_S * 3600, 5); // a time to come
 	assert_int_equal(node_take(takes, 0, t, NS_PER_S, &rows), NODE_OVERDUE);
 	assert_int_equal(ftruncate(fd, 0), 0);
@@ -226,10 +237,10 @@ static const struct metric metrics[] = {
 	{"test.counter", METRIC_COUNTER, "1", 1, "A counter."},
 	{"test.gauge", METRIC_GAUGE, "1", 1, "A gauge."},
 };
-static const struct group from_start = {
-	"disk", ENTITY_DISK, metrics, 2, NS_PER_S, read_nothing, SHARED_FROM_START};
-static const struct group as_read = {
-	"host", ENTITY_HOST, metrics, 2, NS_PER_S, read_nothing, SHARED_AS_READ};
+static const struct group of_disks = {
+	"disk", ENTITY_DISK, metrics, 2, NS_PER_S, read_nothing, SHARED};
+static const struct group of_host = {
+	"host", ENTITY_HOST, metrics, 2, NS_PER_S, read_nothing, SHARED};
 
 struct recording {
 	struct registry registry;
@@ -242,8 +253,8 @@ static void record(struct recording *r, unsigned n_disks)
 {
 	static const char *const keys[] = {"8:0", "8:16"};
 	*r = (struct recording){0};
-	assert_int_equal(registry_add(&r->registry, "test", &from_start), 0);
-	assert_int_equal(registry_add(&r->registry, "test", &as_read), 0);
+	assert_int_equal(registry_add(&r->registry, "test", &of_disks), 0);
+	assert_int_equal(registry_add(&r->registry, "test", &of_host), 0);
 	assert_int_equal(feed_new((size_t)1 << 20, &r->feed), 0);
 	assert_int_equal(sink_new(&r->registry, r->feed, 0, &r->sink), 0);
 	for (unsigned i = 0; i < n_disks; i++) {
@@ -251,9 +262,9 @@ static void record(struct recording *r, unsigned n_disks)
 		int64_t id = sink_entity(r->sink,
 			&(struct sink_entity){
 				.kind = ENTITY_DISK, .key = keys[n_disks - 1 - i], .name = "disk"});
-		r->disks[n_disks - 1 - i] = sink_stream(r->sink, id, &from_start);
+		r->disks[n_disks - 1 - i] = sink_stream(r->sink, id, &of_disks);
 	}
-	r->host = sink_stream(r->sink, 1, &as_read);
+	r->host = sink_stream(r->sink, 1, &of_host);
 }
 
 static void put(struct stream *stream, uint64_t t_ns, int64_t counter, int64_t gauge)
@@ -289,37 +300,7 @@ static void done(struct recording *r)
 	registry_done(&r->registry);
 }
 
-static void counters_go_on(void **state)
-{
-	(void)state;
-	struct recording one, other;
-	struct node_rows rows = {0};
-	uint64_t foreign;
-	int64_t values[16];
-	record(&one, 1);
-	record(&other, 1);
-	put(one.disks[0], 1000000, 5, 50);
-	put(one.disks[0], 2000000, 7, 70);
-	for (int i = 0; i < 2; i++) { // another recorder read for hours before: 1000, 1010
-		sink_collect(other.sink, &from_start, &rows);
-		put(other.disks[0], (uint64_t)(3 + i) * 1000000, 1000 + 10 * i, 80 + i);
-		sink_collect_end(other.sink);
-		assert_int_equal(rows.n, 1);
-		assert_true(sink_put_rows(one.sink, &from_start, &rows, &foreign));
-		assert_int_equal(foreign, 0);
-	}
-	assert_true(sink_put_rows(one.sink, &from_start, &rows, &foreign)); // older: no row
-	put(one.disks[0], 5000000, 9, 90); // and it died
-	put(one.disks[0], 6000000, 10, 91);
-	assert_int_equal(take_column(&one, 0, 1, values), 6);
-	const int64_t counters[] = {5, 7, 7, 17, 17, 18};
-	assert_memory_equal(values, counters, sizeof(counters));
-	done(&one);
-	done(&other);
-	node_rows_done(&rows);
-}
-
-static void kernel_counters_are_as_read(void **state)
+static void rows_of_others_are_as_read(void **state)
 {
 	(void)state;
 	struct recording one, other;
@@ -329,15 +310,67 @@ static void kernel_counters_are_as_read(void **state)
 	record(&one, 1);
 	record(&other, 1);
 	put(one.host, 1000000, 100, 1);
-	sink_collect(other.sink, &as_read, &rows);
+	sink_collect(other.sink, &of_host, &rows);
 	put(other.host, 2000000, 130, 2);
 	put(other.disks[0], 2000000, 1, 1); // another group: not collected
 	sink_collect_end(other.sink);
 	put(other.host, 2500000, 140, 2);
 	assert_int_equal(rows.n, 1);
-	assert_true(sink_put_rows(one.sink, &as_read, &rows, &foreign));
-	assert_int_equal(take_column(&one, 0, 3, values), 2);
-	assert_int_equal(values[1], 130);
+	assert_true(sink_put_rows(one.sink, &of_host, &rows, &foreign));
+	assert_true(sink_put_rows(one.sink, &of_host, &rows, &foreign)); // older: no row
+	put(one.host, 1500000, 120, 3); // so is one of its own, of a driver's buffer
+	put(one.host, 3000000, 129, 4); // idle time went back by a tick
+	put(one.host, 4000000, 20, 5); // a device that was reset
+	assert_int_equal(take_column(&one, 0, 3, values), 4);
+	const int64_t counters[] = {100, 130, 130, 20};
+	assert_memory_equal(values, counters, sizeof(counters));
+	done(&one);
+	done(&other);
+	node_rows_done(&rows);
+}
+
+// A driver has no new sample of a GPU at each reading.
+static void what_was_read_without_a_row_is_covered(void **state)
+{
+	(void)state;
+	struct recording one, other;
+	struct node_rows rows = {0};
+	uint64_t foreign;
+	int64_t values[16];
+	record(&one, 2);
+	record(&other, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		put(one.disks[i], 1000000, 1, 1);
+		put(other.disks[i], 1000000, 1, 1);
+	}
+	sink_collect(other.sink, &of_disks, &rows);
+	put(other.disks[1], 2000000, 2, 2);
+	sink_collect_end(other.sink);
+	assert_true(sink_put_rows(one.sink, &of_disks, &rows, &foreign));
+	assert_int_equal(foreign, 0);
+	assert_int_equal(take_column(&one, 0, 1, values), 3);
+	done(&one);
+	done(&other);
+	node_rows_done(&rows);
+}
+
+// Part of a GPU: what another recorder reads is another part.
+static void an_entity_of_its_own_is_not_shared(void **state)
+{
+	(void)state;
+	struct recording one, other;
+	struct node_rows rows = {0};
+	uint64_t foreign;
+	record(&one, 0);
+	record(&other, 1);
+	int64_t id = sink_entity(
+		one.sink, &(struct sink_entity){
+				  .kind = ENTITY_DISK, .key = "8:0", .name = "disk", .own = true});
+	put(sink_stream(one.sink, id, &of_disks), 1000000, 1, 1);
+	sink_collect(other.sink, &of_disks, &rows);
+	put(other.disks[0], 2000000, 1, 1);
+	sink_collect_end(other.sink);
+	assert_false(sink_put_rows(one.sink, &of_disks, &rows, &foreign));
 	done(&one);
 	done(&other);
 	node_rows_done(&rows);
@@ -354,17 +387,17 @@ static void what_another_does_not_see_is_read_here(void **state)
 	record(&other, 1);
 	put(one.disks[0], 1000000, 1, 1);
 	put(one.disks[1], 1000000, 1, 1);
-	sink_collect(other.sink, &from_start, &rows);
+	sink_collect(other.sink, &of_disks, &rows);
 	put(other.disks[0], 2000000, 1, 1);
 	sink_collect_end(other.sink);
-	assert_false(sink_put_rows(one.sink, &from_start, &rows, &foreign));
+	assert_false(sink_put_rows(one.sink, &of_disks, &rows, &foreign));
 	// and what only another sees is told
-	sink_collect(one.sink, &from_start, &rows);
+	sink_collect(one.sink, &of_disks, &rows);
 	put(one.disks[0], 3000000, 1, 1);
 	put(one.disks[1], 3000000, 1, 1);
 	sink_collect_end(one.sink);
 	put(other.disks[0], 2500000, 1, 1);
-	assert_true(sink_put_rows(other.sink, &from_start, &rows, &foreign));
+	assert_true(sink_put_rows(other.sink, &of_disks, &rows, &foreign));
 	assert_true(foreign != 0);
 	assert_int_equal(take_column(&other, 0, 1, values), 3);
 	done(&one);
@@ -382,8 +415,9 @@ int main(void)
 		cmocka_unit_test(files_of_killed_recorders_are_removed),
 		cmocka_unit_test(a_reading_is_taken_once),
 		cmocka_unit_test(damage_is_overdue),
-		cmocka_unit_test(counters_go_on),
-		cmocka_unit_test(kernel_counters_are_as_read),
+		cmocka_unit_test(rows_of_others_are_as_read),
+		cmocka_unit_test(what_was_read_without_a_row_is_covered),
+		cmocka_unit_test(an_entity_of_its_own_is_not_shared),
 		cmocka_unit_test(what_another_does_not_see_is_read_here),
 		cmocka_unit_test(a_folder_of_others_is_not_used),
 	};
