@@ -334,27 +334,34 @@ static double spinning_by_clocks(const struct facts *f)
 }
 
 // Threads that sleep between short operations. For each operation the leader wakes its team, and
-// sleeps until the last one is done. That costs the leader's time in the kernel, without page
-// faults, and the time asleep. One thread would have to compute what the others do:
+// sleeps until the last one is done. That costs the leader's time in the kernel, as far as wakes
+// take it and not page faults, and the time asleep while the team runs. One thread would have to
+// compute what the others do:
 //
 //   L(1) = 1 - asleep - kernel + useful
 //
-// as shares of an iteration. It can be less: a CPU that does not sleep computes faster.
+// as shares of an iteration. It can be less: a CPU that does not sleep computes faster. A leader
+// that sleeps for other ranks, a device or children is not judged.
 double cause_sleeping_team(const struct facts *f)
 {
 	const struct thread_group_facts *team = &f->threads.groups[THREADS_OPENMP];
 	const struct code_facts *others = &f->code_threads;
-	double asleep = cause_known(f->waits.in_step[WAIT_OTHER]);
-	bool short_ones = f->threads.known && team->threads >= 1 && team->runs >= TEAM_WAKES;
-	bool alone = f->ranks.n <= 1 && f->ranks.world <= 1; // else it also sleeps for other ranks
-	if (!short_ones || !alone || !f->openmp || f->gpu.used || f->waits.looks < LOOKS_ENOUGH ||
-		!cause_sampled(&f->code) || !cause_sampled(others) || !(asleep >= WORTH)) {
+	bool elsewhere = f->ranks.n > 1 || f->ranks.world > 1 ||
+	                 facts_share(f, PHASE_COMMUNICATION) > 0 ||
+	                 f->children.per_iteration > 0.01 || (f->gpu.n > 0 && !f->gpu.unused);
+	bool known = f->threads.known && team->threads >= 1 && f->openmp &&
+	             f->waits.placed >= LOOKS_ENOUGH && cause_sampled(&f->code) &&
+	             cause_sampled(others);
+	if (elsewhere || !known || !(team->runs >= TEAM_WAKES * team->threads)) {
 		return 0;
 	}
+	double asleep = fmin(cause_known(f->waits.in_step[WAIT_OTHER]),
+		cause_known(team->cpus) + cause_known(team->ready));
 	double faults = cause_known(f->page_faults) * FAULT_MOST_S;
 	double kernel = fmax(0, leader_in_kernel(f) - faults);
 	double useful = (1 - cause_code(others, CODE_SYSTEM)) * cause_known(others->cpus);
-	return fmax(0, asleep + kernel - useful);
+	return asleep >= WORTH ? fmax(0, asleep + fmin(kernel, team->runs * WAKE_MOST_S) - useful)
+	                       : 0;
 }
 
 static struct judgement judge_threads(const struct facts *f, const struct causes *found)
@@ -366,7 +373,7 @@ static struct judgement judge_threads(const struct facts *f, const struct causes
 	return (struct judgement){fmax(spins, cause_sleeping_team(f)), PHASE_FORWARD};
 }
 
-static bool threads_sleep(const struct facts *f)
+bool cause_threads_sleep(const struct facts *f)
 {
 	double sleeps = cause_sleeping_team(f);
 	return sleeps > 0 && sleeps >= spinning_seen(f);
@@ -374,15 +381,16 @@ static bool threads_sleep(const struct facts *f)
 
 static enum grounds grounds_threads(const struct facts *f)
 {
-	return isfinite(cause_spinning_cpus(f)) && !threads_sleep(f) ? GROUNDS_DIRECT
-	                                                             : GROUNDS_INDIRECT;
+	return isfinite(cause_spinning_cpus(f)) && !cause_threads_sleep(f) ? GROUNDS_DIRECT
+	                                                                   : GROUNDS_INDIRECT;
 }
 
 static void say_threads(struct text *t, const struct facts *f, const struct cause *cause)
 {
-	if (threads_sleep(f)) {
+	if (cause_threads_sleep(f)) {
 		text_append_string(t, "too many threads: compute threads sleep and are woken ");
-		words_append_number(t, f->threads.groups[THREADS_OPENMP].runs);
+		words_append_number(t, f->threads.groups[THREADS_OPENMP].runs /
+					       f->threads.groups[THREADS_OPENMP].threads);
 		text_append_string(t, " times a second, which costs ");
 		cause_append_share(t, cause);
 		return;
@@ -438,8 +446,12 @@ static struct estimate gain_up_to(struct estimate share, double most)
 static void advise_sleeping_team(struct book *b, const struct cause *cause)
 {
 	struct text action = {0}, basis = {0};
-	text_append_string(&action, "OMP_NUM_THREADS=1");
-	advice_set(b, 0, SETTING_ENVIRONMENT, "OMP_NUM_THREADS=1");
+	if (b->f->omp_threads == 1) { // which the script overrides
+		text_append_string(&action, "compute with one thread (torch.set_num_threads)");
+	} else {
+		text_append_string(&action, "OMP_NUM_THREADS=1");
+		advice_set(b, 0, SETTING_ENVIRONMENT, "OMP_NUM_THREADS=1");
+	}
 	text_append_string(&basis, "its operations are short: the training thread sleeps ");
 	words_append_percent(&basis, b->f->waits.in_step[WAIT_OTHER]);
 	text_append_string(&basis, " of the time for its other threads, which use ");
@@ -452,7 +464,7 @@ static void advise_sleeping_team(struct book *b, const struct cause *cause)
 static void advise_threads(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
-	if (threads_sleep(f)) {
+	if (cause_threads_sleep(f)) {
 		advise_sleeping_team(b, cause);
 		return;
 	}
@@ -514,7 +526,7 @@ static struct judgement judge_contention(const struct facts *f, const struct cau
 {
 	const struct cause *threads = causes_get(found, BOTTLENECK_THREADS);
 	double share = causes_get(found, BOTTLENECK_CPU_QUOTA) ? 0 : contention_share(f);
-	if (threads && share >= WORTH) {
+	if (threads && !cause_threads_sleep(f) && share >= WORTH) {
 		share = contention_beside_threads(f, share, threads->share.value);
 	}
 	return (struct judgement){share, PHASE_DATA};

@@ -362,7 +362,7 @@ static struct judgement judge_launch(const struct facts *f, const struct causes 
 			fmax(0, 1 - waits - f->gpu.busy - taken(found)), PHASE_OTHER};
 	}
 	// Spinning threads occupy the CPU on which a batch would be handed over.
-	bool spins = causes_get(found, BOTTLENECK_THREADS) != NULL;
+	bool spins = causes_get(found, BOTTLENECK_THREADS) && !cause_threads_sleep(f);
 	double share = spins ? 0 : causes_handing_over(f);
 	share += fmax(interprets(f), calls_share(f) - taken(found));
 	if (causes_at_epochs(f->other_at_epochs, facts_share(f, PHASE_OTHER))) {
@@ -538,11 +538,14 @@ static void say_compute(struct text *t, const struct facts *f, const struct caus
 	}
 }
 
-// Between short operations the interpreter takes a part of the step. Then more threads would sleep
-// for each other more than they compute.
-static bool operations_are_short(const struct facts *f)
+// Share of the interpreter in steps, between operations, which are short if it is much: more
+// threads would then sleep for each other more than they compute. Not the collector, which runs at
+// any operation. 0 without samples.
+static double between_operations(const struct facts *f)
 {
-	return interprets(f) >= SHORT_OPERATIONS;
+	double interpreter = cause_sampled(&f->code) ? leader_in(f, CODE_INTERPRETER) : 0;
+	double data = f->workers.n == 0 ? facts_share(f, PHASE_DATA) : 0;
+	return interpreter * (1 - data);
 }
 
 static void advise_short_operations(struct book *b)
@@ -551,8 +554,8 @@ static void advise_short_operations(struct book *b)
 	struct text action = {0}, basis = {0};
 	text_append_string(&action, "use a larger batch, faster CPUs, or a GPU");
 	text_append_string(&basis, "the interpreter takes ");
-	words_append_percent(&basis, interprets(f));
-	text_append_string(&basis, " between its operations, which are too short for more threads");
+	words_append_percent(&basis, between_operations(f));
+	text_append_string(&basis, " of a step: its operations are too short for more threads");
 	advice_suggest(b, advice_no_gain, &action, &basis);
 }
 
@@ -560,7 +563,7 @@ static void advise_short_operations(struct book *b)
 static void advise_one_thread(struct book *b)
 {
 	const struct facts *f = b->f;
-	if (operations_are_short(f)) {
+	if (f->openmp && between_operations(f) >= SHORT_OPERATIONS) {
 		advise_short_operations(b);
 		return;
 	}

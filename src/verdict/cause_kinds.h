@@ -86,6 +86,8 @@ double cause_spinning_cpus(const struct facts *f);
 // Share of an iteration that a team which sleeps between short operations costs, as one thread
 // would compute the same without; 0: none does.
 double cause_sleeping_team(const struct facts *f);
+// Whether the threads that are too many sleep, and occupy no CPU; else they spin.
+bool cause_threads_sleep(const struct facts *f);
 
 // The model of the input pipeline (cause_input.c) -------------------------------------------------
 

@@ -62,9 +62,12 @@
 // CPUs that threads spend spinning. Less is the end of each parallel region (2 to 8 % seen with two
 // threads on two idle CPUs).
 #define SPINNING_CPUS 0.15
-// Runs of an OpenMP team per second: each is a sleep between two parallel regions. A team that
-// computes large layers sleeps some hundred times (resnet50, 16 images, 1.8 s: 600).
+// Runs of a thread of an OpenMP team per second: each is a sleep between two parallel regions. A
+// team that computes large layers sleeps some hundred times (resnet50, 16 images, 1.8 s: 600).
 #define TEAM_WAKES 1500
+// Upper bound on the time in the kernel of waking a thread and sleeping for it: seen 23 us in a
+// virtual machine.
+#define WAKE_MOST_S 25e-6
 // CPUs of processes that were started and have ended. A run has a few; steps that start processes
 // have them all the time.
 #define CHILDREN_CPUS 0.02
@@ -113,9 +116,8 @@
 
 // Device ------------------------------------------------------------------------------------------
 
-// Share of an iteration in the interpreter, between operations of a framework. Seen with two
-// threads instead of one: 0.6 times as fast at 23 %, 0.6 at 15 %, 0.8 at 7 %; 1.7 times as fast
-// below 1 %.
+// Share of a step in the interpreter, between operations of a framework. Seen with two threads
+// instead of one: 0.6 times as fast at 14 % and at 6 %, 0.8 at 9 %; below 5 %: 0.8 to 1.7 times.
 #define SHORT_OPERATIONS 0.05
 // Steps shorter than this consist mostly of calls: one call of a framework costs 2 to 20 us, and a
 // small step makes some hundred.

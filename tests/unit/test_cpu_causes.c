@@ -241,6 +241,7 @@ static struct facts two_threads_that_sleep(void)
 	f.threads.groups[THREADS_OPENMP] = (struct thread_group_facts){1, 0.33, 0.02, 8455};
 	add_looks(&f.waits, WAIT_OTHER, 0.27);
 	f.waits.in_step[WAIT_OTHER] = 0.27;
+	f.waits.placed = 500;
 	add_samples(&f, CODE_KERNELS, 0.75);
 	f.code.share[CODE_KERNELS] = 0.74;
 	f.code.share[CODE_SYSTEM] = 0.26;
@@ -279,9 +280,20 @@ static void threads_that_sleep_between_short_operations(void **state)
 	f.code_threads.cpus = 0.9;
 	causes_find(&f, &c);
 	assert_null(causes_get(&c, BOTTLENECK_THREADS));
-	// on a GPU, the thread sleeps for that
+	// it sleeps for something else: a GPU, other ranks, more than the team runs; or that is not
+	// known
+	for (int i = 0; i < 4; i++) {
+		f = two_threads_that_sleep();
+		f.gpu.n = i == 0;
+		f.ranks.world = i == 1 ? 2 : 0;
+		f.threads.groups[THREADS_OPENMP].cpus = i == 2 ? 0.01 : 0.33;
+		f.waits.placed = i == 3 ? 3 : 500;
+		causes_find(&f, &c);
+		assert_null(causes_get(&c, BOTTLENECK_THREADS));
+	}
+	// eight threads of a pool, each seldom woken
 	f = two_threads_that_sleep();
-	f.gpu.used = true;
+	f.threads.groups[THREADS_OPENMP].threads = 8;
 	causes_find(&f, &c);
 	assert_null(causes_get(&c, BOTTLENECK_THREADS));
 }
