@@ -42,7 +42,8 @@ static const struct argp_option options[] = {
 	{"reverse", 'r', NULL, 0, "reverse the order", 0},
 	{"json", OPTION_JSON, NULL, 0, "print one JSON array", 0},
 	{"ranks", OPTION_RANKS, NULL, 0,
-		"list each rank of a job, as with --where, and with --sort by a label or measure",
+		"list each run of a job of several runs, as with --json, --where, and --sort by a "
+		"label or measure",
 		0},
 	{"prices", OPTION_PRICES, READING_PRICES_ARGUMENT, 0, READING_PRICES_HELP, 0},
 	{0},
@@ -111,9 +112,10 @@ int command_ls(int argc, char **argv)
 {
 	static const struct argp argp = {options, parse, "[DIR]",
 		"List the runs in a directory (default: $STRAIN_DIR, or the current "
-		"directory). A sweep, an answer of strain advise, or the ranks of a job that each "
-		"have a run are one line; give the directory of a sweep or an answer as DIR to "
-		"list its runs.",
+		"directory). A sweep, or an answer of strain advise, is one line; give its "
+		"directory as DIR to list its runs. If each rank of a job has a run of its own, "
+	        "the "
+		"job is one line, too.",
 		NULL, NULL, NULL};
 	struct ls_options ls = {.sort = "start"};
 	reading_options(&argp, argc, argv, &ls);
@@ -139,7 +141,7 @@ int command_ls(int argc, char **argv)
 	struct run_list list = {0};
 	const struct catalogue_options wanted = {
 		.job_only = !needs_all(&ls, prices), .advice = true, .prices = prices};
-	bool jobs = !ls.ranks && ls.selection.n_where == 0 && run_list_folds(ls.sort);
+	bool jobs = !ls.ranks && !ls.json && ls.selection.n_where == 0 && run_list_folds(ls.sort);
 	int status = found ? reading_catalogue(paths, n, &wanted, &catalogue) : STATUS_FAILURE;
 	if (status == STATUS_OK && !reading_has_prices(&ls.selection, &catalogue, prices)) {
 		status = STATUS_FAILURE;

@@ -214,16 +214,23 @@ enum { JOB_RUNS_MOST = 3 }; // with a page of their own beside that of the job
 static int add_run(FILE *out, struct reader *reader, const struct report_options *options,
 	size_t index, struct error *e);
 
+static double end_of(const struct digest *run)
+{
+	return (double)run->start_utc_ns / 1e9 + run->measures[MEASURE_DURATION];
+}
+
 // The runs that explain the job: the first that failed, that of the slowest rank, that of the
 // first.
 static size_t choose_runs(const struct joint *j, const struct digest *ret[static JOB_RUNS_MOST])
 {
 	const struct digest *wanted[JOB_RUNS_MOST] = {NULL};
 	size_t n = 0;
-	for (size_t i = 0; i < j->n && !wanted[0]; i++) {
+	for (size_t i = 0; i < j->n; i++) {
 		const struct digest *run = j->ranks[i].run;
 		bool failed = run->state == RUN_FINISHED && !outcome_is_success(run->outcome);
-		wanted[0] = failed ? run : NULL;
+		if (failed && (!wanted[0] || end_of(run) < end_of(wanted[0]))) {
+			wanted[0] = run;
+		}
 	}
 	wanted[1] = j->slowest < j->n ? j->ranks[j->slowest].run : NULL;
 	wanted[2] = j->ranks[0].run == wanted[1] && j->n > 1 ? j->ranks[1].run : j->ranks[0].run;
@@ -239,11 +246,12 @@ static size_t choose_runs(const struct joint *j, const struct digest *ret[static
 	return n;
 }
 
-static int write_job(
-	FILE *out, const struct joint *j, const struct report_options *options, struct error *e)
+// *ret_n of *ret_of runs are on the page, in tabs of their own or in that of the job.
+static int write_job(FILE *out, const struct joint *j, const struct report_options *options,
+	size_t *ret_n, size_t *ret_of, struct error *e)
 {
 	const struct digest *runs[JOB_RUNS_MOST];
-	size_t n = choose_runs(j, runs), written = 1;
+	size_t n = choose_runs(j, runs), tabs = 1;
 	struct report_options several = *options;
 	several.n_runs = n + 1; // they share the size of the page
 	int r = page_begin(out);
@@ -252,26 +260,47 @@ static int write_job(
 		_cleanup_reader_ struct reader *reader = NULL;
 		struct error why = {0};
 		if (reader_open(runs[i]->path, &reader, &why) < 0 ||
-			add_run(out, reader, &several, written, &why) < 0) {
+			add_run(out, reader, &several, tabs, &why) < 0) {
 			command_fail("%s", why.text);
 		} else {
-			written++;
+			tabs++;
 		}
 	}
+	*ret_of = j->n_runs;
+	*ret_n = j->n_runs - (n + 1 - tabs);
 	return r < 0 ? r : page_end(out, e);
 }
 
-// Whether the catalogue is that of one job, or of the job that was asked for; it is then read.
-static int find_job(const struct catalogue *c, const struct report_options *options,
-	struct joint *ret, struct error *e)
+// Whether all runs are those of one job. Of several jobs, or beside other runs, tells how to see
+// one.
+static bool is_one_job(const struct catalogue *c)
 {
-	struct error none = {0};
-	int r = joint_read(c, options->job, ret, options->job ? e : &none);
-	if (r == 0 && !options->job && (ret->n_runs < c->n || ret->n_others > 0)) {
-		command_note(
-			"the ranks of job %s on one axis of time: --job %s", ret->name, ret->name);
-		joint_done(ret);
-		return -ENOENT;
+	struct joint_groups groups;
+	if (joint_groups_find(c, &groups) < 0) {
+		return false;
+	}
+	bool one = groups.n == 1 && groups.sizes[0] == c->n;
+	if (groups.n > 0 && !one) {
+		command_note("this page shows all runs; --job NAME shows the ranks of one job (%s)",
+			groups.names[0]);
+	}
+	joint_groups_done(&groups);
+	return one;
+}
+
+static int write_runs(FILE *out, const struct catalogue *c, const struct report_options *options,
+	const char *output, size_t *ret_n, size_t *ret_of, struct error *e)
+{
+	*ret_n = c->n;
+	*ret_of = c->n + c->n_unreadable;
+	if (!options->job && !is_one_job(c)) {
+		return write_catalogue(out, c, options->runs, options->n_runs, output, e);
+	}
+	struct joint joint;
+	int r = joint_read(c, options->job, &joint, e);
+	if (r == 0) {
+		r = write_job(out, &joint, options, ret_n, ret_of, e);
+		joint_done(&joint);
 	}
 	return r;
 }
@@ -282,28 +311,17 @@ static int find_job(const struct catalogue *c, const struct report_options *opti
 static int report_sweep_write(FILE *out, const struct report_options *options, const char *output,
 	size_t *ret_n, size_t *ret_of, struct error *e)
 {
-	char *const *paths = options->runs;
-	size_t n_paths = options->n_runs;
 	struct catalogue catalogue = {0};
-	struct joint joint;
-	int r = read_catalogue(paths, n_paths, options->prices, &catalogue, e);
+	int r = read_catalogue(options->runs, options->n_runs, options->prices, &catalogue, e);
 	if (r < 0) {
 		return r;
 	}
 	say_troubles(&catalogue);
-	if (catalogue.n == 0) {
-		r = error_set(e, ENOENT, "%s: contains no run%s", paths[0],
-			catalogue.n_unreadable > 0 ? " that can be read" : "");
-	} else if (find_job(&catalogue, options, &joint, e) == 0) {
-		r = write_job(out, &joint, options, e);
-		joint_done(&joint);
-	} else if (options->job) {
-		r = -e->code;
-	} else {
-		r = write_catalogue(out, &catalogue, paths, n_paths, output, e);
-	}
-	*ret_n = catalogue.n;
-	*ret_of = catalogue.n + catalogue.n_unreadable;
+	*ret_n = 0;
+	*ret_of = catalogue.n_unreadable;
+	r = catalogue.n > 0 ? write_runs(out, &catalogue, options, output, ret_n, ret_of, e)
+	                    : error_set(e, ENOENT, "%s: contains no run%s", options->runs[0],
+				      catalogue.n_unreadable > 0 ? " that can be read" : "");
 	catalogue_done(&catalogue);
 	return r;
 }
@@ -573,6 +591,10 @@ static int figure(const struct report_options *options, struct error *e)
 static int report(const struct report_options *options, struct error *e)
 {
 	enum figure_format format;
+	if (options->job && !report_is_sweep(options->runs, options->n_runs)) {
+		return command_usage("report", "--job: expected a directory of runs, found '%s'",
+			options->runs[0]);
+	}
 	if (figure_format_of(options->output, &format)) {
 		return figure(options, e);
 	}
@@ -600,7 +622,7 @@ static int report(const struct report_options *options, struct error *e)
 int command_report(int argc, char **argv)
 {
 	struct error e = {0};
-	_cleanup_free_ char **runs = calloc((size_t)argc + 1, sizeof(*runs));
+	_cleanup_free_ char **runs = calloc((size_t)argc + 2, sizeof(*runs)); // --job: two places
 	struct report_options options = {.output = "report.html", .runs = runs};
 	if (!runs) {
 		return command_fail("out of memory");
@@ -615,10 +637,17 @@ int command_report(int argc, char **argv)
 		return STATUS_FAILURE;
 	}
 	char newest[] = "-1";
-	if (options.n_runs == 0) {
-		runs[options.n_runs++] = newest;
+	bool found = true;
+	if (options.n_runs == 0 && options.job) {
+		options.n_runs = reading_find_places(runs);
+		found = options.n_runs > 0;
+	} else {
+		if (options.n_runs == 0) {
+			runs[options.n_runs++] = newest;
+		}
+		found = reading_find_all(runs, options.n_runs);
 	}
-	status = reading_find_all(runs, options.n_runs) ? report(&options, &e) : STATUS_FAILURE;
+	status = found ? report(&options, &e) : STATUS_FAILURE;
 	for (size_t i = 0; i < options.n_runs; i++) {
 		free(runs[i]);
 	}

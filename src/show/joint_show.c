@@ -408,8 +408,11 @@ int joint_show_append(struct text *t, const struct joint *j)
 	int r = append_failures(t, j);
 	if (j->slowest < j->n) {
 		append_slowest(t, j);
-	} else if (j->waits != WAITS_UNKNOWN) {
-		text_append_string(t, "no rank is known to be slower than the others\n");
+	} else {
+		text_append_string(
+			t, j->waits != WAITS_UNKNOWN
+				   ? "no rank is known to be slower than the others\n"
+				   : "it is not known whether the ranks wait for each other\n");
 	}
 	append_allocated(t, j);
 	append_clocks(t, j);

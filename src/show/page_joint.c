@@ -27,45 +27,59 @@
 #define CELLS_MOST 480 // of a lane
 #define POINTS_MOST 1000 // of a line
 #define ROWS_MOST 1024 // of the table
+#define LENGTH_MOST_S (100 * 365 * 86400.0) // of the axis: more is damage
 #define HUE_ALL 0
 #define HUE_SLOWEST 1
 #define HUE_WORK 2
 
 // Time --------------------------------------------------------------------------------------------
 
-static double ahead_s(const struct joint_rank *r)
-{
-	return isfinite(r->clock_s) ? r->clock_s : 0;
-}
-
-static double start_of(const struct joint_rank *r)
-{
-	return (double)r->run->start_utc_ns / 1e9 - ahead_s(r);
-}
-
-static double end_of(const struct joint_rank *r)
-{
-	double seconds = r->run->measures[MEASURE_DURATION];
-	double last = r->n_steps > 0
-	                      ? (double)r->steps[r->n_steps - 1].end_utc_ns / 1e9 - ahead_s(r)
-	                      : start_of(r);
-	return fmax(last, isfinite(seconds) ? start_of(r) + seconds : last);
-}
-
 // The axis of all ranks.
 struct axis {
+	const struct joint *j;
+	double *ahead_s; // [n] owned; of a rank's clock
 	double start_s; // since 1970, by the first rank's clock
 	double length_s;
+	size_t unaligned; // ranks whose clock could not be compared
 };
 
-static struct axis find_axis(const struct joint *j)
+// The runs of a host whose clock could not be compared start with those of the first host.
+static double guess_ahead(const struct joint *j, const struct joint_rank *r)
 {
-	double start = INFINITY, end = -INFINITY;
+	int64_t own = r->run->start_utc_ns, first = j->ranks[0].run->start_utc_ns;
 	for (size_t i = 0; i < j->n; i++) {
-		start = fmin(start, start_of(&j->ranks[i]));
-		end = fmax(end, end_of(&j->ranks[i]));
+		const struct joint_rank *other = &j->ranks[i];
+		int64_t start = other->run->start_utc_ns;
+		if (strcmp(other->host, r->host) == 0) {
+			own = start < own ? start : own;
+		} else if (strcmp(other->host, j->ranks[0].host) == 0) {
+			first = start < first ? start : first;
+		}
 	}
-	return (struct axis){start, fmax(0, end - start)};
+	return (double)own / 1e9 - (double)first / 1e9;
+}
+
+static int fill_ahead(struct axis *axis)
+{
+	const struct joint *j = axis->j;
+	axis->ahead_s = calloc(j->n, sizeof(*axis->ahead_s));
+	for (size_t i = 0; axis->ahead_s && i < j->n; i++) {
+		const struct joint_rank *r = &j->ranks[i];
+		size_t same = 0; // the first rank of this host
+		while (strcmp(j->ranks[same].host, r->host) != 0) {
+			same++;
+		}
+		axis->ahead_s[i] = isfinite(r->clock_s) ? r->clock_s
+		                   : same < i           ? axis->ahead_s[same]
+		                                        : guess_ahead(j, r);
+		axis->unaligned += !isfinite(r->clock_s);
+	}
+	return axis->ahead_s ? 0 : -ENOMEM;
+}
+
+static double start_of(const struct axis *axis, const struct joint_rank *r)
+{
+	return (double)r->run->start_utc_ns / 1e9 - axis->ahead_s[r - axis->j->ranks];
 }
 
 // Whole nanoseconds first: seconds since 1970 have no microseconds in a double.
@@ -75,7 +89,26 @@ static double place_of(const struct axis *axis, const struct joint_rank *r, int6
 	if (__builtin_sub_overflow(utc_ns, r->run->start_utc_ns, &since)) {
 		return NAN;
 	}
-	return start_of(r) - axis->start_s + (double)since / 1e9;
+	return start_of(axis, r) - axis->start_s + (double)since / 1e9;
+}
+
+static int find_axis(const struct joint *j, struct axis *ret)
+{
+	*ret = (struct axis){.j = j, .start_s = INFINITY};
+	int rc = fill_ahead(ret);
+	for (size_t i = 0; rc == 0 && i < j->n; i++) {
+		ret->start_s = fmin(ret->start_s, start_of(ret, &j->ranks[i]));
+	}
+	for (size_t i = 0; rc == 0 && i < j->n; i++) {
+		const struct joint_rank *r = &j->ranks[i];
+		double seconds = r->run->measures[MEASURE_DURATION];
+		double last = r->n_steps > 0 ? place_of(ret, r, r->steps[r->n_steps - 1].end_utc_ns)
+		                             : NAN;
+		ret->length_s = fmax(ret->length_s, fmin(last, LENGTH_MOST_S)); // NAN is ignored
+		last = start_of(ret, r) - ret->start_s + seconds;
+		ret->length_s = fmax(ret->length_s, fmin(last, LENGTH_MOST_S));
+	}
+	return rc;
 }
 
 static double own_of(const struct joint_step *s)
@@ -259,7 +292,8 @@ struct across {
 	size_t n;
 };
 
-// Calls `take` for each iteration that all ranks have. Returns 0 or what take returned.
+// Calls `take` for each iteration that all ranks have which got so far, at least two. Returns 0 or
+// what take returned.
 static int each_common(const struct joint *j, const struct axis *axis,
 	double (*value)(const struct joint_step *),
 	int (*take)(void *context, const struct across *a), void *context)
@@ -267,16 +301,20 @@ static int each_common(const struct joint *j, const struct axis *axis,
 	_cleanup_free_ size_t *at = calloc(j->n + 1, sizeof(*at));
 	_cleanup_free_ double *others = calloc(j->n + 1, sizeof(*others));
 	int result = at && others ? 0 : -ENOMEM;
-	const struct joint_rank *first = &j->ranks[0];
+	const struct joint_rank *first = &j->ranks[0]; // with the most iterations
+	for (size_t r = 1; r < j->n; r++) {
+		first = j->ranks[r].n_steps > first->n_steps ? &j->ranks[r] : first;
+	}
 	for (size_t i = 0; result == 0 && i < first->n_steps; i++) {
 		int64_t number = first->steps[i].number;
 		struct across a = {.slowest = NAN, .others = others};
-		size_t present = 0;
+		size_t present = 0, wanted = 0;
 		for (size_t r = 0; r < j->n; r++) {
 			const struct joint_rank *rank = &j->ranks[r];
 			while (at[r] < rank->n_steps && rank->steps[at[r]].number < number) {
 				at[r]++;
 			}
+			wanted += at[r] < rank->n_steps;
 			if (at[r] >= rank->n_steps || rank->steps[at[r]].number != number) {
 				continue;
 			}
@@ -289,7 +327,7 @@ static int each_common(const struct joint *j, const struct axis *axis,
 			}
 		}
 		a.t_s = place_of(axis, first, first->steps[i].end_utc_ns);
-		if (present == j->n && a.n > 0 && isfinite(a.t_s)) {
+		if (present == wanted && present > 1 && a.n > 0 && isfinite(a.t_s)) {
 			qsort(others, a.n, sizeof(*others), compare_doubles);
 			result = take(context, &a);
 		}
@@ -334,8 +372,8 @@ static int add_lines(json_t *panels, const struct joint *j, const struct axis *a
 		bool one = j->slowest < j->n && lines.slowest.n > 0;
 		json_array_append_new(series,
 			series_json(one ? "median of the others" : "median of all ranks",
-				"of the iterations that all ranks have; the range is that of the "
-				"ranks",
+				"of iterations that all ranks have which got so far; the range is "
+				"that of the ranks",
 				HUE_ALL, &lines.others));
 		if (one) {
 			text_format(&name, "rank %d", j->ranks[j->slowest].number);
@@ -523,19 +561,23 @@ static json_t *tiles_json(const struct joint *j)
 static json_t *about_json(const struct joint *j, const struct axis *axis)
 {
 	json_t *about = json_object();
-	size_t live = 0, failed = 0;
+	size_t live = 0, failed = 0, cut_off = 0;
 	for (size_t i = 0; i < j->n; i++) {
 		const struct digest *run = j->ranks[i].run;
 		live += run->state == RUN_LIVE;
 		failed += run->state == RUN_FINISHED && !outcome_is_success(run->outcome);
+		cut_off += run->state == RUN_CUT_OFF;
 	}
+	const char *plural = (failed > 0 ? failed : cut_off) == 1 ? "" : "s";
 	json_object_set_new(about, "host",
 		j->n_hosts == 1 ? page_run_string(j->ranks[0].host)
 				: page_run_format("%zu hosts", j->n_hosts));
 	json_object_set_new(about, "lasted", page_run_number(axis->length_s));
 	json_object_set_new(about, "ended",
-		failed > 0 ? page_run_format("%zu rank%s failed", failed, failed == 1 ? "" : "s")
-			   : json_string(live > 0 ? "live" : "success"));
+		failed > 0 ? page_run_format("%zu rank%s failed", failed, plural)
+		: cut_off > 0
+			? page_run_format("the end of %zu rank%s was not recorded", cut_off, plural)
+			: json_string(live > 0 ? "live" : "success"));
 	json_object_set_new(about, "versions", json_array());
 	return about;
 }
@@ -543,8 +585,8 @@ static json_t *about_json(const struct joint *j, const struct axis *axis)
 static json_t *notice_json(const struct joint *j)
 {
 	bool missing = j->world > 0 && (uint64_t)j->world > j->n;
-	return missing ? page_run_format(
-				 "%zu of %lld ranks have a run here.", j->n, (long long)j->world)
+	return missing ? page_run_format("%zu of %lld ranks %s a run here.", j->n,
+				 (long long)j->world, j->n == 1 ? "has" : "have")
 	               : json_null();
 }
 
@@ -556,16 +598,23 @@ static void add_note(json_t *notes, const char *title, const char *text)
 	json_array_append_new(notes, note);
 }
 
-static json_t *notes_json(const struct joint *j)
+static json_t *notes_json(const struct joint *j, const struct axis *axis)
 {
 	json_t *notes = json_array();
 	size_t without = 0;
 	for (size_t i = 0; i < j->n; i++) {
 		without += j->ranks[i].n_steps == 0;
 	}
-	add_note(notes, "Ranks.",
-		"Each was recorded by a strain run of its own. Iterations are joined by their "
-		"numbers; the clocks of machines are aligned by iterations that ended together.");
+	add_note(notes, "Ranks", "have runs of their own; iterations are joined by their numbers.");
+	if (axis->unaligned > 0) {
+		add_note(notes, "Clocks",
+			"of some hosts could not be compared, because their ranks do not wait for "
+		        "each "
+			"other: their runs are drawn from the start of the first host's.");
+	} else if (j->n_hosts > 1) {
+		add_note(notes, "Clocks",
+			"of the hosts are aligned by iterations that ended together.");
+	}
 	if (j->waits == WAITS_IN_BACKWARD || j->waits == WAITS_IN_FORWARD) {
 		add_note(notes, "Waits",
 			"are not marked: they are estimated from forward and backward passes.");
@@ -576,17 +625,20 @@ static json_t *notes_json(const struct joint *j)
 			"more.");
 	}
 	if (without > 0) {
-		add_note(notes, "Without a lane:",
-			"ranks that recorded no iterations, or share their run with others.");
+		add_note(notes, "No lane",
+			"is drawn for ranks that recorded no iterations, and for several ranks of "
+			"one run.");
 	}
 	return notes;
 }
 
 static json_t *run_json(const struct joint *j)
 {
-	struct axis axis = find_axis(j);
+	struct axis axis;
 	json_t *json = json_object(), *panels = json_array();
-	if (!json || !panels || make_panels(j, &axis, panels) < 0) {
+	int r = find_axis(j, &axis);
+	if (r < 0 || !json || !panels || make_panels(j, &axis, panels) < 0) {
+		free(axis.ahead_s);
 		json_decref(json);
 		json_decref(panels);
 		return NULL;
@@ -609,8 +661,9 @@ static json_t *run_json(const struct joint *j)
 	json_object_set_new(json, "iterations", json_null());
 	json_object_set_new(json, "cpu_time", json_null());
 	json_object_set_new(json, "processes_left_out", json_integer(0));
-	json_object_set_new(json, "notes", notes_json(j));
+	json_object_set_new(json, "notes", notes_json(j, &axis));
 	json_object_set_new(json, "job", job_json(j));
+	free(axis.ahead_s);
 	return json;
 }
 

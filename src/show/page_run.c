@@ -1300,7 +1300,8 @@ json_t *page_run_rank_phases(const struct phases *p, const struct phase_rank *ra
 	size_t n = p ? p->n : N_KNOWN_PHASES;
 	for (size_t i = 0; i < n; i++) {
 		size_t phase = i + 1 < n ? i + 1 : PHASE_OTHER; // time in no phase comes last
-		if (rank->phase_s[phase] > 0 && !(p && p->items[phase].apart)) {
+		bool apart = p ? p->items[phase].apart : phase_id_is_apart((enum phase_id)phase);
+		if (rank->phase_s[phase] > 0 && !apart) {
 			const char *name = p ? p->items[phase].name
 			                     : phase_id_name((enum phase_id)phase);
 			json_t *part = json_object();

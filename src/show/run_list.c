@@ -51,7 +51,6 @@ enum {
 	LS_WORD,
 	LS_WORDS,
 	LS_TRIALS,
-	LS_RANKS,
 	LS_DURATION,
 	LS_RECORDED,
 	LS_PARTIAL,
@@ -76,7 +75,6 @@ static const struct column all_columns[N_LS_COLUMNS] = {
 	[LS_WORD] = {"outcome", NULL, COLUMN_LABEL, 0},
 	[LS_WORDS] = {"outcome_text", NULL, COLUMN_TEXT, 0},
 	[LS_TRIALS] = {"trials", NULL, COLUMN_WHOLE, 0},
-	[LS_RANKS] = {"ranks", NULL, COLUMN_WHOLE, 0},
 	[LS_DURATION] = {"duration_s", "TIME", COLUMN_SECONDS, 0},
 	[LS_RECORDED] = {"recorded_s", NULL, COLUMN_SECONDS, 0},
 	[LS_PARTIAL] = {"partial", NULL, COLUMN_TEXT, 0},
@@ -390,7 +388,7 @@ static void put_job(struct table *t, const struct listed *l)
 		live += l->runs[i]->state == RUN_LIVE;
 	}
 	text_format(&name, "job %s", l->job);
-	append_outcomes(&state, l, "rank");
+	append_outcomes(&state, l, "run");
 	if (live > 0) {
 		text_format(&state, ", %zu live", live);
 	}
@@ -399,7 +397,6 @@ static void put_job(struct table *t, const struct listed *l)
 	put_start(t, l->start_utc_ns);
 	table_text(t, LS_OUTCOME, state.data);
 	table_text(t, LS_STATE, "job");
-	table_number(t, LS_RANKS, (double)l->n_runs);
 	table_number(t, LS_DURATION, l->duration_s);
 	table_number(t, LS_CPUS, measure_of(l, MEASURE_CPUS_USED));
 	table_number(t, LS_CPU_SECONDS, measure_of(l, MEASURE_CPU_SECONDS));
@@ -494,15 +491,6 @@ static json_t *outcomes_json(const struct listed *l)
 	return object;
 }
 
-static json_t *paths_json(const struct listed *l)
-{
-	json_t *paths = json_array();
-	for (size_t i = 0; i < l->n_runs; i++) {
-		json_array_append_new(paths, json_from_text(l->runs[i]->path));
-	}
-	return paths;
-}
-
 static int print_json(const struct run_list *l, const struct table *t, FILE *stream)
 {
 	json_t *rows = table_to_json(t);
@@ -511,10 +499,6 @@ static int print_json(const struct run_list *l, const struct table *t, FILE *str
 		const struct digest *run = l->items[i].run;
 		if (l->items[i].runs) {
 			json_object_set_new(row, "outcomes", outcomes_json(&l->items[i]));
-		}
-		if (l->items[i].job) {
-			json_object_set_new(row, "paths", paths_json(&l->items[i]));
-			continue;
 		}
 		if (l->items[i].runs && run->sweep_directory) {
 			continue;
@@ -785,7 +769,7 @@ int run_list_fill(struct run_list *l, const struct catalogue *c, const struct se
 		}
 		if (groups.of && groups.of[i] != JOINT_ALONE) {
 			size_t job = groups.of[i];
-			r = add_to_job(l, run, groups.names[job], c->n - i, &lines[job]);
+			r = add_to_job(l, run, groups.names[job], groups.sizes[job], &lines[job]);
 			continue;
 		}
 		l->items[l->n] = (struct listed){.run = run,

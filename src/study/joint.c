@@ -111,6 +111,15 @@ static bool belongs(const struct member *one, const struct member *newest)
 	       (named || elsewhere || overlap(one->run, newest->run));
 }
 
+// The same where nobody asked for the job: runs of one allocation without ranks, and runs of other
+// days that were given the same name, are not taken for one.
+static bool belongs_surely(const struct member *one, const struct member *newest)
+{
+	bool named = strcmp(newest->label, "job") == 0;
+	bool ranks = one->rank >= 0 && newest->rank >= 0;
+	return belongs(one, newest) && (ranks || (named && overlap(one->run, newest->run)));
+}
+
 static int compare_members(const void *left, const void *right)
 {
 	const struct member *a = left, *b = right;
@@ -156,11 +165,12 @@ struct group {
 
 // Sets ret[i] for the runs of a group that belong to the job of its run `newest`: of each rank the
 // newest, since a job may have been started again under the same name. Returns their number.
-static size_t mark_runs(const struct group *g, size_t newest, bool *ret)
+static size_t mark_runs(const struct group *g, size_t newest,
+	bool (*belongs_to)(const struct member *, const struct member *), bool *ret)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < g->n; i++) {
-		ret[i] = i >= newest && belongs(&g->items[i], &g->items[newest]);
+		ret[i] = i >= newest && belongs_to(&g->items[i], &g->items[newest]);
 		for (size_t k = newest; k < i && ret[i] && g->items[i].rank >= 0; k++) {
 			ret[i] = !(ret[k] && g->items[k].rank == g->items[i].rank);
 		}
@@ -174,7 +184,7 @@ static size_t mark_runs(const struct group *g, size_t newest, bool *ret)
 static bool mark_job(const struct group *g, bool *ret)
 {
 	for (size_t newest = 0; newest < g->n; newest++) {
-		if (mark_runs(g, newest, ret) >= 2) {
+		if (mark_runs(g, newest, belongs, ret) >= 2) {
 			return true;
 		}
 	}
@@ -278,15 +288,36 @@ static int64_t number_of(const struct iteration *i)
 	return known ? ((i->epoch + 1) << 32) + i->number : i->place;
 }
 
-// Keeps iterations of a rank: at most JOINT_ITERATIONS_MAX, those whose number is a multiple of a
-// power of two, so that all ranks keep the same.
+// Which iterations are kept: those whose number in the epoch, and whose epoch, are multiples of
+// powers of two, so that all ranks keep the same.
+struct thinning {
+	int64_t each, epochs;
+	int64_t longest; // the highest number in an epoch, found by count_kept
+};
+
+static bool is_kept(const struct thinning *t, int64_t number)
+{
+	return (number & UINT32_MAX) % t->each == 0 && (number >> 32) % t->epochs == 0;
+}
+
+static size_t count_kept(const struct phases *p, struct thinning *t)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < p->n_iterations; i++) {
+		int64_t number = number_of(&p->iterations[i]), in_epoch = number & UINT32_MAX;
+		t->longest = in_epoch > t->longest ? in_epoch : t->longest;
+		n += is_kept(t, number);
+	}
+	return n;
+}
+
+// Keeps iterations of a rank, at most JOINT_ITERATIONS_MAX.
 static int keep_steps(const struct analysis *a, struct joint_rank *ret)
 {
 	const struct phases *p = &a->phases;
-	int64_t each = 1;
-	while ((int64_t)p->n_iterations * (int64_t)(p->stride ? p->stride : 1) / each >
-		JOINT_ITERATIONS_MAX) {
-		each *= 2;
+	struct thinning t = {1, 1, 0};
+	while (count_kept(p, &t) > JOINT_ITERATIONS_MAX && t.epochs < INT32_MAX) {
+		*(t.each <= t.longest ? &t.each : &t.epochs) *= 2;
 	}
 	ret->steps = calloc(p->n_iterations + 1, sizeof(*ret->steps));
 	for (size_t i = 0; ret->steps && i < p->n_iterations; i++) {
@@ -295,7 +326,7 @@ static int keep_steps(const struct analysis *a, struct joint_rank *ret)
 		bool known = !__builtin_add_overflow(
 			ret->run->start_utc_ns, one->end_ns, &end_utc_ns);
 		bool ascends = ret->n_steps == 0 || number > ret->steps[ret->n_steps - 1].number;
-		if (one->warm_up || one->cut || number % each != 0 || !known || !ascends ||
+		if (one->warm_up || one->cut || !is_kept(&t, number) || !known || !ascends ||
 			ret->n_steps >= JOINT_ITERATIONS_MAX) {
 			continue;
 		}
@@ -506,17 +537,23 @@ static double least_ratio(const struct joint *j)
 // Tells each iteration's wait.
 static void tell_waits(struct joint *j)
 {
-	double ratio = least_ratio(j), least = INFINITY;
+	double ratio = least_ratio(j), least = INFINITY, least_step = INFINITY;
 	for (size_t r = 0; r < j->n; r++) {
-		double backward = phases_rank_mean(&j->ranks[r].rank, PHASE_BACKWARD);
+		const struct phase_rank *rank = &j->ranks[r].rank;
+		double backward = phases_rank_mean(rank, PHASE_BACKWARD);
+		double step = backward + phases_rank_mean(rank, PHASE_FORWARD);
 		least = backward > 0 ? fmin(least, backward) : least;
+		least_step = step > 0 ? fmin(least_step, step) : least_step;
 	}
 	for (size_t r = 0; r < j->n; r++) {
 		struct joint_rank *rank = &j->ranks[r];
 		for (size_t i = 0; i < rank->n_steps; i++) {
 			struct joint_step *step = &rank->steps[i];
-			double waits = waits_in(j, step, ratio) -
-			               (j->waits == WAITS_IN_FORWARD ? least : 0);
+			double waits = waits_in(j, step, ratio);
+			if (j->waits == WAITS_IN_FORWARD) { // as phases_judge_ranks does
+				waits = fmax(step->forward + step->backward - least_step,
+					step->backward - least);
+			}
 			step->waits = isfinite(waits) ? fmin(fmax(0, waits), step->length) : NAN;
 		}
 	}
@@ -744,25 +781,31 @@ int joint_read(const struct catalogue *c, const char *name, struct joint *ret, s
 }
 
 // Takes the jobs of the runs of one name: the newest, and earlier ones of the same name.
-static int take_jobs(const struct group *g, bool *marked, struct joint_groups *ret)
+static int take_jobs(const struct group *all, bool *marked, struct joint_groups *ret)
 {
-	for (size_t newest = 0; newest < g->n; newest++) {
-		if (ret->of[g->items[newest].place] != JOINT_ALONE ||
-			mark_runs(g, newest, marked) < 2) {
+	for (size_t newest = 0; newest < all->n; newest++) {
+		// Runs of a job start together: of thousands under one name, only the next are
+		// looked at.
+		size_t left = all->n - newest;
+		const struct group g = {
+			&all->items[newest], left < JOINT_RANKS_MAX ? left : JOINT_RANKS_MAX};
+		if (ret->of[g.items->place] != JOINT_ALONE ||
+			mark_runs(&g, 0, belongs_surely, marked) < 2) {
 			continue;
 		}
 		size_t n = 0;
-		for (size_t i = 0; i < g->n; i++) {
-			marked[i] = marked[i] && ret->of[g->items[i].place] == JOINT_ALONE;
+		for (size_t i = 0; i < g.n; i++) {
+			marked[i] = marked[i] && ret->of[g.items[i].place] == JOINT_ALONE;
 			n += marked[i];
 		}
-		for (size_t i = 0; i < g->n && n >= 2; i++) {
+		for (size_t i = 0; i < g.n && n >= 2; i++) {
 			if (marked[i]) {
-				ret->of[g->items[i].place] = ret->n;
+				ret->of[g.items[i].place] = ret->n;
 			}
 		}
 		if (n >= 2) {
-			ret->names[ret->n] = strdup(g->items[newest].name);
+			ret->sizes[ret->n] = n;
+			ret->names[ret->n] = strdup(g.items->name);
 			if (!ret->names[ret->n++]) {
 				return -ENOMEM;
 			}
@@ -776,8 +819,9 @@ int joint_groups_find(const struct catalogue *c, struct joint_groups *ret)
 	struct members all = {0};
 	_cleanup_free_ bool *marked = calloc(c->n + 1, sizeof(*marked));
 	*ret = (struct joint_groups){.of = calloc(c->n + 1, sizeof(*ret->of)),
-		.names = calloc(c->n / 2 + 1, sizeof(*ret->names))};
-	int r = marked && ret->of && ret->names ? list_members(c, &all) : -ENOMEM;
+		.names = calloc(c->n / 2 + 1, sizeof(*ret->names)),
+		.sizes = calloc(c->n / 2 + 1, sizeof(*ret->sizes))};
+	int r = marked && ret->of && ret->names && ret->sizes ? list_members(c, &all) : -ENOMEM;
 	for (size_t i = 0; i < c->n && ret->of; i++) {
 		ret->of[i] = JOINT_ALONE;
 	}
@@ -799,6 +843,7 @@ void joint_groups_done(struct joint_groups *g)
 		free(g->names[i]);
 	}
 	free(g->names);
+	free(g->sizes);
 	free(g->of);
 	*g = (struct joint_groups){0};
 }

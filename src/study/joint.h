@@ -65,16 +65,17 @@ struct joint {
 };
 
 // Joins the runs of a job. name: of the job; NULL: the one with the newest run. The catalogue must
-// outlive the result. Of several runs of one rank the newest counts. progressed: as of the
-// catalogue's options. Errors: -ENOENT if the catalogue has no job of several runs, or not that
-// one; as reader_open.
+// outlive the result. Of several runs of one rank the newest counts. Errors: -ENOENT if the
+// catalogue has no job of several runs, or not that one; as reader_open.
 int joint_read(const struct catalogue *c, const char *name, struct joint *ret, struct error *e);
 void joint_done(struct joint *j);
 
-// Which runs of a catalogue are the ranks of one job.
+// Which runs of a catalogue are surely the ranks of one job: they have ranks, or a name and ran at
+// the same time.
 struct joint_groups {
 	size_t *of; // [runs of the catalogue] the number of its job; JOINT_ALONE: none
 	char **names; // [n] of the jobs
+	size_t *sizes; // [n] their runs
 	size_t n;
 };
 #define JOINT_ALONE SIZE_MAX

@@ -396,7 +396,8 @@ export class PanelChart implements PanelView {
 
 	bucket(): number {
 		return this.lines.reduce((longest, line) => {
-			const merged = line.view.low.some((low, i) => low !== line.view.high[i]);
+			// A point may have a range of its own: that of the ranks in an iteration.
+			const merged = line.series.samples > line.series.points && line.view.low.some((low, i) => low !== line.view.high[i]);
 			return merged ? Math.max(longest, line.view.width) : longest;
 		}, 0);
 	}

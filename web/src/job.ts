@@ -53,7 +53,7 @@ function legend(job: Job): HTMLElement | null {
 
 export function jobCard(job: Job): HTMLElement {
 	const left = job.ranks_left_out;
-	const note = left > 0 ? make('p', 'soft', `${digits(left)} more ranks are not in the table: none of them failed, and each waits longer.`) : null;
+	const note = left > 0 ? make('p', 'soft', `${digits(left)} more ranks are not in the table.`) : null;
 	// Those with a note first: they are what one looks for among many.
 	const rows = [...job.ranks].sort((a, b) => Number(b.note !== null) - Number(a.note !== null));
 	return card('Ranks', 'job-ranks', table('Ranks', columns(job), rows, ROWS_AT_FIRST), note, rankBars(rows), legend(job));

@@ -138,7 +138,8 @@ export class LaneChart implements PanelView {
 
 	/** The numbers next to the lanes, as many as fit. */
 	private laneName(i: number): string {
-		return this.lane === LANE || i % 4 === 0 ? String(i) : '';
+		const number = /^(?:rank|worker) (\d+)/.exec(this.lanes[i]!.series.label)?.[1];
+		return this.lane === LANE || i % 4 === 0 ? number ?? String(i) : '';
 	}
 
 	private exactHere(): Exact | undefined {
