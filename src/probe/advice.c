@@ -1818,12 +1818,14 @@ static bool is_settled(
 	return false;
 }
 
-// A configuration that ran under the limit shows that its batch size fits.
+// A configuration that ran under the limit shows that its batch size fits, with as many workers:
+// those hold memory.
 static void take_verified(struct advice *a)
 {
 	const struct advice_probe *p = a->measured;
 	if (!p || a->largest_missing || p->step != ADVICE_ADVISED || gave_way(p) ||
-		!(p->limit_bytes > 0 || binds(a)) || batch_of(p) <= a->verified_batch ||
+		workers_of(p) < workers_of(a->now) || !(p->limit_bytes > 0 || binds(a)) ||
+		batch_of(p) <= a->verified_batch ||
 		(a->failed_batch > 0 && batch_of(p) >= a->failed_batch)) {
 		return;
 	}

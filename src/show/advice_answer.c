@@ -187,6 +187,23 @@ static void print_leak(FILE *out, const struct advice *a)
 	}
 }
 
+// -1: not known.
+static int64_t present_workers(const struct advice *a)
+{
+	return a->now ? a->now->seen.workers : -1;
+}
+
+// Those of the job: more or fewer need more or less memory.
+static void print_with_workers(FILE *out, const struct advice *a)
+{
+	int64_t workers = present_workers(a);
+	if (workers == 0) {
+		fputs(" without workers", out);
+	} else if (workers > 0) {
+		fprintf(out, " with %" PRId64 " worker%s", workers, workers == 1 ? "" : "s");
+	}
+}
+
 // What was verified, if anything, and where the line meets the limit.
 static void print_found(FILE *out, const struct advice *a)
 {
@@ -201,6 +218,7 @@ static void print_found(FILE *out, const struct advice *a)
 		fprintf(out, "%" PRId64 " ran, and its peak stayed below %s", a->verified_batch,
 			bytes);
 	}
+	print_with_workers(out, a);
 	if (a->verified_batch > 0 && a->verified_long) {
 		fputs(", also with full-length epochs", out);
 	}
@@ -813,6 +831,7 @@ static json_t *largest_json(const struct advice *a)
 	json_object_set_new(json, "nothing_fits", json_boolean(a->nothing_fits));
 	json_object_set_new(json, "open", json_boolean(a->largest_open));
 	json_object_set_new(json, "whole_epoch", json_boolean(a->whole_epoch));
+	json_object_set_new(json, "workers", whole(present_workers(a)));
 	json_object_set_new(json, "missing", json_from_text(a->largest_missing));
 	return json;
 }

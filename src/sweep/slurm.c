@@ -41,6 +41,8 @@
 enum {
 	ATTEMPTS = 4, // the first, and three after a failure that is not the trial's
 	ARRAY_MOST = 1000, // tasks; MaxArraySize is 1001 by default
+	BLAMED_MOST = 16, // nodes
+	BROKEN_AT = 2, // trials that a node failed
 	SILENCE_S = 60, // a recorder writes about once a second
 	TASKS_MOST = 1000000,
 	IN_SLURM_MOST = 2000, // trials at a time: Slurm is shared, and has a MaxJobCount
@@ -68,6 +70,12 @@ struct flight { // a trial
 	uint32_t attempts; // so far
 };
 
+// A node on which trials ended that could not say why, or that failed under them.
+struct blamed {
+	char name[64];
+	unsigned failures;
+};
+
 struct slurm {
 	struct sweep *sweep;
 	const struct slurm_watch *watch;
@@ -87,6 +95,8 @@ struct slurm {
 	uint64_t next_poll_ns;
 	uint64_t next_look_ns;
 	uint64_t next_submit_ns;
+	struct blamed blamed[BLAMED_MOST];
+	size_t n_blamed;
 	bool complained; // that Slurm does not answer
 	bool told_held; // that somebody must release a trial
 };
@@ -102,6 +112,47 @@ static void say(const struct slurm *s, const char *format, ...)
 	vsnprintf(line, sizeof(line), format, arguments);
 	va_end(arguments);
 	s->watch->say(s->watch->context, line);
+}
+
+// Nodes ----------------------------------------------------------------------------------------
+
+// A node that fails every trial at once takes one after the other, since it is always free.
+static void blame_node(struct slurm *s, const char *name)
+{
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+	size_t i = 0;
+	while (i < s->n_blamed && strcmp(s->blamed[i].name, name) != 0) {
+		i++;
+	}
+	bool room = i < BLAMED_MOST && strlen(name) < sizeof(s->blamed[i].name);
+	if (*name == '\0' || name[strspn(name, plain)] || !room) {
+		return;
+	}
+	if (i == s->n_blamed) {
+		s->blamed[s->n_blamed++] = (struct blamed){.failures = 0};
+		memcpy(s->blamed[i].name, name, strlen(name));
+	}
+	if (++s->blamed[i].failures == BROKEN_AT) {
+		say(s, "%s failed %d trials: the next ones are submitted with --exclude=%s", name,
+			BROKEN_AT, name);
+	}
+}
+
+static void append_broken_nodes(struct text *t, const struct slurm *s)
+{
+	for (size_t i = 0; i < s->n_blamed; i++) {
+		if (s->blamed[i].failures >= BROKEN_AT) {
+			text_format(t, "%s%s", t->length > 0 ? "," : "", s->blamed[i].name);
+		}
+	}
+}
+
+static bool has_broken_nodes(const struct slurm *s)
+{
+	_cleanup_text_ struct text nodes = {0};
+	append_broken_nodes(&nodes, s);
+	return nodes.length > 0;
 }
 
 static struct slurm_counts count(const struct slurm *s)
@@ -423,6 +474,9 @@ static int settle(struct slurm *s, size_t index, enum slurm_state state)
 		&job, output.data ? output.data : "", output.length, &why);
 	bool again = outcome == N_OUTCOMES || outcome == OUTCOME_PREEMPTED ||
 	             outcome == OUTCOME_NODE_FAILURE;
+	if (outcome == N_OUTCOMES || outcome == OUTCOME_NODE_FAILURE) {
+		blame_node(s, job.node);
+	}
 	if (outcome != N_OUTCOMES && !(again && requeue && f->attempts < ATTEMPTS)) {
 		return complete_lost(s, index, outcome, why.data ? why.data : "");
 	}
@@ -443,10 +497,6 @@ static int settle(struct slurm *s, size_t index, enum slurm_state state)
 
 // The queue ---------------------------------------------------------------------------------------
 
-struct listing {
-	struct slurm *s;
-};
-
 // A held trial waits until somebody releases it. Said once.
 static void say_held(struct slurm *s, const struct slurm_queued *line)
 {
@@ -464,7 +514,7 @@ static void say_held(struct slurm *s, const struct slurm_queued *line)
 
 static void note_line(void *context, const struct slurm_queued *line)
 {
-	struct slurm *s = ((struct listing *)context)->s;
+	struct slurm *s = context;
 	size_t length = SLURM_TOKEN_SIZE - 1;
 	if (line->name_length <= length) {
 		return;
@@ -560,7 +610,6 @@ static void forget_states(struct slurm *s)
 static int poll_queue(struct slurm *s)
 {
 	_cleanup_slurm_answer_ struct slurm_answer answer = {0};
-	struct listing listing = {s};
 	struct error why = {0};
 	if (s->n_submitted == 0 || clock_monotonic_ns() < s->next_poll_ns) {
 		return 0;
@@ -582,8 +631,8 @@ static int poll_queue(struct slurm *s)
 		complain(s, &why);
 		return result == -ENOMEM ? error_errno(s->e, ENOMEM, "squeue") : 0;
 	}
-	size_t others = slurm_text_queue(answer.output.data ? answer.output.data : "",
-		answer.output.length, note_line, &listing);
+	size_t others = slurm_text_queue(
+		answer.output.data ? answer.output.data : "", answer.output.length, note_line, s);
 	if (others > 0) { // cut off, or not squeue: what is missing in it is not known to be gone
 		forget_states(s);
 		error_set(&why, EIO, "squeue printed %zu lines that are no jobs", others);
@@ -669,6 +718,11 @@ static void add_options(
 	if (slurm->partition) {
 		slurm_command_add(w, "--partition=%s", slurm->partition);
 	}
+	_cleanup_text_ struct text broken = {0};
+	append_broken_nodes(&broken, s);
+	if (broken.length > 0) { // the plan's own option comes after it and takes its place
+		slurm_command_add(w, "--exclude=%s", broken.data ? broken.data : "");
+	}
 	for (size_t i = 0; i < slurm->n_options; i++) {
 		slurm_command_add(w, "%s", slurm->options[i]);
 	}
@@ -731,6 +785,14 @@ static bool is_too_many(const char *complaint)
 		}
 	}
 	return false;
+}
+
+// Whether sbatch refused because no node is left that fits.
+static bool is_no_node(const char *complaint)
+{
+	return strstr(complaint, "node configuration is not available") ||
+	       strstr(complaint, "Node count specification invalid") ||
+	       strstr(complaint, "nvalid node name");
 }
 
 static int write_tickets(struct slurm *s, const size_t *indices, size_t n, const char *token)
@@ -818,6 +880,12 @@ static int submit_batch(struct slurm *s, const size_t *indices, size_t n)
 		if (n > 1) {
 			return 0; // at once, in smaller arrays
 		}
+	}
+	if (result == -EIO && has_broken_nodes(s) && is_no_node(complaint)) {
+		take_back_batch(s, token);
+		s->n_blamed = 0;
+		say(s, "Slurm has no other nodes for these trials; broken ones are tried again");
+		return 0; // at once
 	}
 	// One more may be submitted when one of the sweep's own has ended.
 	bool wait = too_many && s->n_submitted > 0;

@@ -84,6 +84,43 @@ can_limit() {
 	run ! fits "$(field 'int(largest["high"] * 1.15) + 2')"
 }
 
+@test "the largest batch is that with the job's workers, though a larger one fits without" {
+	is_slow
+	has_torch
+	can_limit
+	export MALLOC_MMAP_THRESHOLD_=65536
+	cat >held.py <<-'END'
+		import argparse, time, torch
+		parser = argparse.ArgumentParser()
+		parser.add_argument("--batch-size", type=int)
+		parser.add_argument("--workers", type=int)
+		arguments = parser.parse_args()
+		def hold(_):
+		    global held
+		    held = b"x" * (80 << 20)
+		data = torch.utils.data.TensorDataset(torch.ones(4000, 1))
+		loader = torch.utils.data.DataLoader(data, arguments.batch_size, num_workers=arguments.workers, worker_init_fn=hold)
+		model = torch.nn.Linear(1, 1)
+		optimizer = torch.optim.SGD(model.parameters(), 0.01)
+		for _ in range(1000):
+		    for batch, in loader:
+		        activations = torch.ones(len(batch), 1 << 18)
+		        until = time.process_time() + 0.03
+		        while time.process_time() < until:
+		            pass
+		        optimizer.zero_grad()
+		        model(batch).sum().backward()
+		        optimizer.step()
+	END
+	run -0 --separate-stderr "$STRAIN" advise --memory 480MB --json -o kept -- \
+		/usr/bin/python3 held.py --batch-size '{batch_size=8}' --workers '{workers=1}'
+	echo "$stderr"
+	echo "$output" | tee answer.json
+	[ "$(field 'largest["workers"]')" = 1 ]
+	[ "$(field 'largest["value"] == max(r["batch_size"] for r in runs if r["limit"] and not r["failed"] and r["workers"] >= 1)')" = True ]
+	"$STRAIN" show kept | grep -q 'ran under the limit of 480 MB with 1 worker'
+}
+
 @test "without placeholders the hooks set batch size and workers, and a waiting job gets workers" {
 	is_slow
 	has_torch

@@ -252,6 +252,51 @@ restarts_now() { # JOB
 	done
 }
 
+@test "a node that fails every trial: the next ones run elsewhere" {
+	local sbatch
+	sbatch=$(command -v sbatch)
+	place broken
+	plan 'echo $N >>begun; sleep 1; echo $N >>ran' 8 "slurm: {options: [--exclude=node3], parallel: 8}" "order: plan"
+	sed -i 's/--exclude=node3/--cpus-per-task=1/' plan.yaml
+	$AS mkdir bin
+	# node1 cannot start a trial, and is free at once.
+	$AS tee bin/sbatch >/dev/null <<-END
+		#!/bin/sh
+		echo "\$*" >>"$PWD/submitted"
+		sed '2i [ "\$SLURMD_NODENAME" != node1 ] || exit 7' | "$sbatch" "\$@"
+	END
+	$AS chmod +x bin/sbatch
+	PATH=$PWD/bin:$PATH start_sweep
+	ends_within 120 "$pid"
+	ran_once 8
+	said "node1 failed 2 trials: the next ones are submitted with --exclude=node1"
+	tail -n 1 submitted | grep -q -- '--exclude=node1'
+	is_settled
+}
+
+@test "no other node than the broken one: it is tried again" {
+	local sbatch
+	sbatch=$(command -v sbatch)
+	place only
+	plan 'echo $N >>begun; echo $N >>ran' 3 "slurm: {options: [--nodelist=node2]}" "order: plan"
+	$AS mkdir bin
+	$AS tee bin/sbatch >/dev/null <<-END
+		#!/bin/sh
+		case "\$*" in *--exclude=node2*)
+			touch "$PWD/excluded"
+			echo "sbatch: error: Batch job submission failed: Requested node configuration is not available" >&2
+			exit 1 ;;
+		esac
+		sed '2i [ -e "$PWD/excluded" ] || exit 7' | "$sbatch" "\$@"
+	END
+	$AS chmod +x bin/sbatch
+	PATH=$PWD/bin:$PATH start_sweep
+	ends_within 120 "$pid"
+	ran_once 3
+	said "broken ones are tried again"
+	is_settled
+}
+
 @test "more trials than may be submitted: in smaller arrays" {
 	place many
 	plan 'echo $N >>begun; echo $N >>ran' 5 "slurm: {options: [--exclude=node3]}"
