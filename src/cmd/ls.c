@@ -114,7 +114,7 @@ int command_ls(int argc, char **argv)
 		"List the runs in a directory (default: $STRAIN_DIR, or the current "
 		"directory). A sweep, or an answer of strain advise, is one line; give its "
 		"directory as DIR to list its runs. If each rank of a job has a run of its own, "
-	        "the "
+		"the "
 		"job is one line, too.",
 		NULL, NULL, NULL};
 	struct ls_options ls = {.sort = "start"};

@@ -609,7 +609,7 @@ static json_t *notes_json(const struct joint *j, const struct axis *axis)
 	if (axis->unaligned > 0) {
 		add_note(notes, "Clocks",
 			"of some hosts could not be compared, because their ranks do not wait for "
-		        "each "
+			"each "
 			"other: their runs are drawn from the start of the first host's.");
 	} else if (j->n_hosts > 1) {
 		add_note(notes, "Clocks",
