@@ -121,19 +121,20 @@ static void blame_node(struct slurm *s, const char *name)
 {
 	static const char plain[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-	size_t i = 0;
-	while (i < s->n_blamed && strcmp(s->blamed[i].name, name) != 0) {
-		i++;
+	struct blamed *node = s->blamed, *end = s->blamed + s->n_blamed;
+	while (node < end && strcmp(node->name, name) != 0) {
+		node++;
 	}
-	bool room = i < BLAMED_MOST && strlen(name) < sizeof(s->blamed[i].name);
+	bool room = node < s->blamed + BLAMED_MOST && strlen(name) < sizeof(node->name);
 	if (*name == '\0' || name[strspn(name, plain)] || !room) {
 		return;
 	}
-	if (i == s->n_blamed) {
-		s->blamed[s->n_blamed++] = (struct blamed){.failures = 0};
-		memcpy(s->blamed[i].name, name, strlen(name));
+	if (node == end) {
+		*node = (struct blamed){.failures = 0};
+		memcpy(node->name, name, strlen(name));
+		s->n_blamed++;
 	}
-	if (++s->blamed[i].failures == BROKEN_AT) {
+	if (++node->failures == BROKEN_AT) {
 		say(s, "%s failed %d trials: the next ones are submitted with --exclude=%s", name,
 			BROKEN_AT, name);
 	}
@@ -249,7 +250,7 @@ static void append_job_name(struct text *t, const struct slurm *s, const char *t
 {
 	enum { STEM_MOST = 40 };
 	const char *stem = s->sweep->stem;
-	for (size_t i = 0; stem[i] && i < STEM_MOST; i++) {
+	for (size_t i = 0; i < STEM_MOST && stem[i]; i++) {
 		char c = stem[i];
 		bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
 		             (c >= '0' && c <= '9') || c == '.' || c == '_';
