@@ -55,7 +55,7 @@ reader_of() { # RANK...
 
 await_reader() { # RANK...
 	local i found
-	for ((i = 0; i < 100; i++)); do
+	for ((i = 0; i < 200; i++)); do
 		found=$(reader_of "$@")
 		if [ -n "$found" ]; then
 			echo "$found"
@@ -64,6 +64,9 @@ await_reader() { # RANK...
 		sleep 0.1
 	done
 	echo "nobody reads the machine" >&2
+	for found in "$@"; do
+		echo "$found: $(query "runs/$found.strain" "select kind || ' ' || text from event") $(cat "said$found")" >&2
+	done
 	return 1
 }
 
