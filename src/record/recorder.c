@@ -29,6 +29,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/command.h"
+#include "base/hash.h"
 #include "base/secret.h"
 #include "base/text.h"
 #include "machine/cgroup.h"
@@ -80,6 +81,7 @@ struct recorder {
 	struct sampler *sampler;
 	struct node *node; // NULL: this recorder shares nothing
 	char reader[256]; // the run whose recorder reads the machine, as last reported
+	bool reader_is_self; // runs in several folders may have one name
 	struct scribe *scribe;
 	struct listener *listener;
 	struct tail tails[2]; // of the job's standard output and error
@@ -228,20 +230,15 @@ static void announce_entities(struct recorder *r)
 	r->recorder = own_cost_announce(r->self, r->sink, clock_monotonic_ns());
 }
 
-// FNV-1a, of the text and the byte after it.
 static uint64_t add_text(uint64_t hash, const char *text)
 {
-	const char *end = text + strlen(text) + 1;
-	for (const char *c = text; c < end; c++) {
-		hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-	}
-	return hash;
+	return hash_add(hash, text, strlen(text) + 1);
 }
 
 // Recorders with the same metrics and the same program share.
 static uint64_t readings_version(const struct registry *registry)
 {
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	uint64_t hash = HASH_START;
 	for (size_t i = 0; i < registry->n_rows; i++) {
 		const struct group *group = registry->rows[i].group;
 		for (size_t k = 0; k < group->n_metrics; k++) {
@@ -508,10 +505,12 @@ static void watch_node(struct recorder *r, uint64_t now_ns)
 	node_reader(r->node, run, sizeof(run));
 	bool reads = node_reads(r->node);
 	bool alone = reads && *r->reader == '\0' && !node_has_others(r->node);
-	if (*run == '\0' || alone || strcmp(run, r->reader) == 0) {
+	bool told = strcmp(run, r->reader) == 0 && reads == r->reader_is_self;
+	if (*run == '\0' || alone || told) {
 		return;
 	}
 	snprintf(r->reader, sizeof(r->reader), "%s", run);
+	r->reader_is_self = reads;
 	if (reads) {
 		sink_event(r->sink, now_ns, "machine_reader", r->recorder,
 			"this recorder reads the machine for the job's other ranks here");
@@ -953,14 +952,14 @@ static void append_inherited(struct text *json, int root, pid_t launcher, const 
 	_cleanup_free_ char *buffer = visible ? malloc(ENVIRONMENT_BYTES) : NULL;
 	snprintf(path, sizeof(path), "proc/%d/environ", (int)stat.parent);
 	if (buffer && file_read_once(root, path, buffer, ENVIRONMENT_BYTES, &text, NULL) == 0) {
-		struct cursor wanted = cursor_of(visible, strlen(visible));
+		ptrdiff_t length = (ptrdiff_t)strlen(visible);
 		while (text.at < text.end) {
 			const char *end = memchr(text.at, '\0', (size_t)(text.end - text.at));
 			struct cursor one = {text.at, end ? end : text.end};
 			text.at = end ? end + 1 : text.end;
 			if (cursor_literal(&one, devices) && cursor_literal(&one, "=") &&
-				one.end - one.at == wanted.end - wanted.at &&
-				memcmp(one.at, wanted.at, strlen(visible)) == 0) {
+				one.end - one.at == length &&
+				memcmp(one.at, visible, (size_t)length) == 0) {
 				text_append_string(json, "\"gpus_inherited\":1,");
 				return;
 			}

@@ -15,6 +15,7 @@
 #include "base/beneath.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/parse.h"
 #include "base/text.h"
 #include "machine/file.h"
@@ -85,11 +86,7 @@ static const char other_name[] = "(other)";
 
 static const char *names_keep(struct ring_names *names, const char *name)
 {
-	uint64_t hash = 0xcbf29ce484222325;
-	for (const char *c = name; *c; c++) {
-		hash = (hash ^ (unsigned char)*c) * 0x100000001b3;
-	}
-	size_t i = hash % NAMES_SLOTS;
+	size_t i = hash_add(HASH_START, name, strlen(name)) % NAMES_SLOTS;
 	while (names->slots[i] && strcmp(names->slots[i], name) != 0) {
 		i = (i + 1) % NAMES_SLOTS;
 	}

@@ -20,6 +20,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "base/trust.h"
 
@@ -71,26 +72,6 @@ struct node {
 	struct side *sides; // [n_sides]
 	size_t n_sides;
 };
-
-// FNV-1a over words.
-static uint64_t add_hash(uint64_t hash, const void *data, size_t bytes)
-{
-	const unsigned char *at = data;
-	uint64_t word;
-	for (; bytes >= sizeof(word); at += sizeof(word), bytes -= sizeof(word)) {
-		memcpy(&word, at, sizeof(word));
-		hash = (hash ^ word) * UINT64_C(0x100000001b3);
-	}
-	for (; bytes > 0; at++, bytes--) {
-		hash = (hash ^ *at) * UINT64_C(0x100000001b3);
-	}
-	return hash;
-}
-
-static uint64_t hash_of(const void *data, size_t bytes)
-{
-	return add_hash(UINT64_C(0xcbf29ce484222325), data, bytes);
-}
 
 // Rows --------------------------------------------------------------------------------------------
 
@@ -180,7 +161,8 @@ static int make_name(const struct node_config *config, char *buffer, size_t size
 		return -ENOMEM;
 	}
 	snprintf(buffer, size, "job-%016" PRIx64,
-		add_hash(hash_of(key.data, key.length), &config->version, sizeof(config->version)));
+		hash_add(hash_add(HASH_START, key.data, key.length), &config->version,
+			sizeof(config->version)));
 	return 0;
 }
 
@@ -247,7 +229,8 @@ static int join_file(struct node *n, struct error *e)
 
 static void write_header(struct node *n)
 {
-	struct header h = {.version = n->version, .checksum = hash_of(n->run, sizeof(n->run))};
+	struct header h = {
+		.version = n->version, .checksum = hash_add(HASH_START, n->run, sizeof(n->run))};
 	memcpy(h.magic, magic, sizeof(h.magic));
 	memcpy(h.run, n->run, sizeof(h.run));
 	(void)!pwrite(n->fd, &h, sizeof(h), 0);
@@ -343,7 +326,7 @@ void node_reader(const struct node *n, char *buffer, size_t size)
 	struct header h;
 	bool known = pread(n->fd, &h, sizeof(h), 0) == sizeof(h) &&
 	             memcmp(h.magic, magic, sizeof(magic)) == 0 && h.version == n->version &&
-	             h.checksum == hash_of(h.run, sizeof(h.run));
+	             h.checksum == hash_add(HASH_START, h.run, sizeof(h.run));
 	h.run[known ? sizeof(h.run) - 1 : 0] = '\0';
 	_cleanup_text_ struct text name = {0};
 	text_append_printable(&name, h.run, strlen(h.run));
@@ -361,9 +344,9 @@ static int64_t *buffer_of(struct side *s)
 
 static uint64_t checksum(const struct slot *s, const void *rows, size_t bytes)
 {
-	return add_hash(
-		add_hash(hash_of(&s->time_ns, sizeof(s->time_ns)), &s->n_rows, sizeof(s->n_rows)),
-		rows, bytes);
+	uint64_t hash = hash_add(HASH_START, &s->time_ns, sizeof(s->time_ns));
+	hash = hash_add(hash, &s->n_rows, sizeof(s->n_rows));
+	return hash_add(hash, rows, bytes);
 }
 
 void node_share(struct node *n, size_t group, uint64_t now_ns, const struct node_rows *rows)
@@ -446,5 +429,5 @@ enum node_answer node_take(
 		return NODE_NEW;
 	}
 	uint64_t taken_ns = n->sides[group].taken_ns;
-	return taken_ns > 0 && taken_ns > oldest_ns ? NODE_KNOWN : NODE_OVERDUE;
+	return taken_ns > oldest_ns ? NODE_KNOWN : NODE_OVERDUE;
 }

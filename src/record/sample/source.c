@@ -13,6 +13,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "record/sample/feed.h"
 #include "record/sample/node.h"
 
@@ -147,10 +148,7 @@ static void remember_entity(struct sink *s, int64_t id, const struct sink_entity
 		return;
 	}
 	s->known = known;
-	uint64_t who = UINT64_C(0xcbf29ce484222325) + entity->kind;
-	for (const char *c = entity->key; *c; c++) {
-		who = (who ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-	}
+	uint64_t who = hash_add(HASH_START + entity->kind, entity->key, strlen(entity->key));
 	s->known[s->n_known++] = (struct known_entity){id, (int64_t)(who | 1)};
 }
 
@@ -385,7 +383,10 @@ bool sink_put_rows(
 		struct stream *stream = stream_of(s, group, row[0]);
 		uint64_t t_ns = (uint64_t)row[1];
 		if (!stream) {
-			*foreign += (uint64_t)row[0];
+			// of several rows once: their number differs from reading to reading
+			const struct node_rows before = {
+				.n = i, .n_columns = rows->n_columns, .cells = rows->cells};
+			*foreign += node_rows_have(&before, row[0]) ? 0 : (uint64_t)row[0];
 		} else {
 			stream->mixed = true;
 			put_row(stream, t_ns, row + 2);

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// FNV-1a with 64 bits: for keys and against damage, not against an attacker.
+
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HASH_START UINT64_C(0xcbf29ce484222325)
+
+// Continues a hash, HASH_START at first, with these bytes.
+uint64_t hash_add(uint64_t hash, const void *data, size_t bytes);
