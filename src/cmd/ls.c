@@ -113,9 +113,8 @@ int command_ls(int argc, char **argv)
 	static const struct argp argp = {options, parse, "[DIR]",
 		"List the runs in a directory (default: $STRAIN_DIR, or the current "
 		"directory). A sweep, or an answer of strain advise, is one line; give its "
-		"directory as DIR to list its runs. If each rank of a job has a run of its own, "
-		"the "
-		"job is one line, too.",
+		"directory as DIR to list its runs. A job whose ranks each have a run of their own "
+		"is one line, too.",
 		NULL, NULL, NULL};
 	struct ls_options ls = {.sort = "start"};
 	reading_options(&argp, argc, argv, &ls);

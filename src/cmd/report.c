@@ -22,10 +22,10 @@
 #include "cmd/command.h"
 #include "cmd/reading.h"
 #include "run/analysis.h"
-#include "run/outcome.h"
 #include "runfile/reader.h"
 #include "show/figure.h"
 #include "show/figure_run.h"
+#include "show/joint_show.h"
 #include "show/page.h"
 #include "show/page_joint.h"
 #include "show/page_run.h"
@@ -214,24 +214,14 @@ enum { JOB_RUNS_MOST = 3 }; // with a page of their own beside that of the job
 static int add_run(FILE *out, struct reader *reader, const struct report_options *options,
 	size_t index, struct error *e);
 
-static double end_of(const struct digest *run)
-{
-	return (double)run->start_utc_ns / 1e9 + run->measures[MEASURE_DURATION];
-}
-
 // The runs that explain the job: the first that failed, that of the slowest rank, that of the
 // first.
 static size_t choose_runs(const struct joint *j, const struct digest *ret[static JOB_RUNS_MOST])
 {
 	const struct digest *wanted[JOB_RUNS_MOST] = {NULL};
 	size_t n = 0;
-	for (size_t i = 0; i < j->n; i++) {
-		const struct digest *run = j->ranks[i].run;
-		bool failed = run->state == RUN_FINISHED && !outcome_is_success(run->outcome);
-		if (failed && (!wanted[0] || end_of(run) < end_of(wanted[0]))) {
-			wanted[0] = run;
-		}
-	}
+	const struct joint_rank *failed = joint_show_first_failed(j);
+	wanted[0] = failed ? failed->run : NULL;
 	wanted[1] = j->slowest < j->n ? j->ranks[j->slowest].run : NULL;
 	wanted[2] = j->ranks[0].run == wanted[1] && j->n > 1 ? j->ranks[1].run : j->ranks[0].run;
 	for (size_t i = 0; i < JOB_RUNS_MOST; i++) {
@@ -300,6 +290,7 @@ static int write_runs(FILE *out, const struct catalogue *c, const struct report_
 	int r = joint_read(c, options->job, &joint, e);
 	if (r == 0) {
 		r = write_job(out, &joint, options, ret_n, ret_of, e);
+		*ret_of += c->n_unreadable; // they may be of the job
 		joint_done(&joint);
 	}
 	return r;

@@ -252,6 +252,18 @@ static int compare_ends(const void *left, const void *right)
 	return one != other ? (one > other) - (one < other) : compare_numbers(left, right);
 }
 
+const struct joint_rank *joint_show_first_failed(const struct joint *j)
+{
+	const struct joint_rank *first = NULL;
+	for (size_t i = 0; i < j->n; i++) {
+		const struct joint_rank *r = &j->ranks[i];
+		if (has_failed(r) && (!first || compare_ends(&r, &first) < 0)) {
+			first = r;
+		}
+	}
+	return first;
+}
+
 // The first that failed first: others may have failed because of it. 0 or -ENOMEM.
 static int append_failures(struct text *t, const struct joint *j)
 {

@@ -22,6 +22,8 @@ const char *joint_show_unit(const struct joint *j);
 // A rank's run: "the slowest"; how it ended, if not well; NULL: nothing.
 struct joint_rank;
 const char *joint_show_note(const struct joint_rank *r);
+// The rank that failed first; NULL: none failed.
+const struct joint_rank *joint_show_first_failed(const struct joint *j);
 // The ranks to show of many, in *ret [n], owned by the caller, by number: those that failed, the
 // slowest, those that wait least. Returns their number, or -ENOMEM.
 int joint_show_worst(const struct joint *j, size_t most, const struct joint_rank ***ret);
