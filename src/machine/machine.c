@@ -70,7 +70,7 @@ static void read_model(int root_fd, char *to, size_t size)
 int machine_pci_devices(int root_fd, const char *vendor)
 {
 	struct host_file f = HOST_FILE_CLOSED;
-	struct cursor table, line, field;
+	struct cursor table, line, place, field;
 	int n = 0, r = host_file_open(&f, root_fd, "proc/bus/pci/devices", NULL);
 	r = r < 0 ? r : host_file_read_to_end(&f, &table);
 	if (r == 0 && table.end - table.at > TABLE_MAX_BYTES) {
@@ -78,7 +78,7 @@ int machine_pci_devices(int root_fd, const char *vendor)
 	}
 	while (r == 0 &&
 		cursor_line(&table, &line)) { // "0100\t10de20b2\t...": place, vendor and device
-		bool is = cursor_word(&line, &field) && cursor_word(&line, &field) &&
+		bool is = cursor_word(&line, &place) && cursor_word(&line, &field) &&
 		          field.end - field.at == 8;
 		n += is && strncasecmp(field.at, vendor, 4) == 0;
 	}

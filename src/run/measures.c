@@ -444,11 +444,11 @@ static double idle_hours(
 	}                                                                               \
 	static double hours##_allocated(const struct analysis *a, const char **ret_why) \
 	{                                                                               \
-		return hours_allocated(a, kind, unit * SECONDS_PER_HOUR, ret_why);      \
+		return hours_allocated(a, kind, SECONDS_PER_HOUR * (unit), ret_why);    \
 	}                                                                               \
 	static double idle_##hours(const struct analysis *a, const char **ret_why)      \
 	{                                                                               \
-		return idle_hours(a, kind, unit * SECONDS_PER_HOUR, ret_why);           \
+		return idle_hours(a, kind, SECONDS_PER_HOUR * (unit), ret_why);         \
 	}
 ALLOCATION_OF(cpus, cpu_hours, ALLOCATED_CPUS, 1)
 ALLOCATION_OF(memory, gb_hours, ALLOCATED_MEMORY, 1e9)

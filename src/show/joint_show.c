@@ -118,7 +118,7 @@ static int compare_numbers(const void *left, const void *right)
 
 int joint_show_worst(const struct joint *j, size_t most, const struct joint_rank ***ret)
 {
-	const struct joint_rank **order = calloc(j->n + 1, sizeof(*order));
+	const struct joint_rank **order = calloc(j->n + 1, sizeof(struct joint_rank *));
 	size_t n = j->n < most ? j->n : most;
 	if (!order) {
 		return -ENOMEM;
@@ -127,8 +127,8 @@ int joint_show_worst(const struct joint *j, size_t most, const struct joint_rank
 		order[i] = &j->ranks[i];
 	}
 	if (n < j->n) {
-		qsort(order, j->n, sizeof(*order), compare_worst);
-		qsort(order, n, sizeof(*order), compare_numbers);
+		qsort(order, j->n, sizeof(struct joint_rank *), compare_worst);
+		qsort(order, n, sizeof(struct joint_rank *), compare_numbers);
 	}
 	*ret = order;
 	return (int)n;
@@ -267,7 +267,8 @@ const struct joint_rank *joint_show_first_failed(const struct joint *j)
 // The first that failed first: others may have failed because of it. 0 or -ENOMEM.
 static int append_failures(struct text *t, const struct joint *j)
 {
-	_cleanup_free_ const struct joint_rank **failed = calloc(j->n + 1, sizeof(*failed));
+	_cleanup_free_ const struct joint_rank **failed = calloc(
+		j->n + 1, sizeof(struct joint_rank *));
 	size_t n = 0;
 	if (!failed) {
 		return -ENOMEM;
@@ -277,7 +278,7 @@ static int append_failures(struct text *t, const struct joint *j)
 			failed[n++] = &j->ranks[i];
 		}
 	}
-	qsort(failed, n, sizeof(*failed), compare_ends);
+	qsort(failed, n, sizeof(struct joint_rank *), compare_ends);
 	for (size_t i = 0; i < n && i < FAILURES_SHOWN; i++) {
 		const struct joint_rank *r = failed[i];
 		text_format(t, "rank %d on ", r->number);

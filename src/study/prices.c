@@ -80,7 +80,7 @@ static const char *const other_keys[] = {"host", "gpu", "charge"};
 
 static double *field_of(struct price_entry *entry, const struct number_key *key)
 {
-	return (double *)((char *)entry + key->offset);
+	return (void *)((char *)entry + key->offset);
 }
 
 static int unknown_key(const struct list_reading *r, const struct yaml_node *key,
