@@ -33,6 +33,9 @@ static enum readiness_state state_of(const struct availability_result *r)
 		values += has_value(&r->values[i]);
 		reasons += r->values[i].reason != NULL;
 	}
+	if (r->source->of_deeds && r->failed.code == 0 && reasons == 0) {
+		return READINESS_AVAILABLE;
+	}
 	return values == 0 ? READINESS_MISSING : reasons ? READINESS_PARTLY : READINESS_AVAILABLE;
 }
 
@@ -73,6 +76,9 @@ static bool stands_for_itself(enum entity_kind kind)
 static char *describe_measured(const struct availability_result *r)
 {
 	json_t *list = json_array();
+	for (size_t i = 0; i < r->source->n_groups && r->n_values == 0; i++) { // of deeds
+		add_word(list, readiness_group_words(r->source, &r->source->groups[i]));
+	}
 	for (size_t i = 0; i < r->n_values; i++) {
 		const struct availability_value *v = &r->values[i];
 		if (has_value(v)) {

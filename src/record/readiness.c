@@ -349,6 +349,7 @@ static const struct {
 	{"disks", "io", "reads, writes and queues"},
 	{"energy", "energy", "energy"},
 	{"network", "io", "bytes and packets"},
+	{"connections", "tcp", "traffic, round trips and waits"},
 	{"nvml", "utilization", "utilization"},
 	{"nvml", "memory", "memory"},
 	{"nvml", "clock", "clocks and throttling"},

@@ -148,6 +148,11 @@ double entity_number(const struct entity *entity, const char *attribute)
 	return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
+const char *entity_text(const struct entity *entity, const char *attribute)
+{
+	return json_string_value(json_object_get(entity->attributes, attribute));
+}
+
 bool entity_flag(const struct entity *entity, const char *attribute)
 {
 	return json_is_true(json_object_get(entity->attributes, attribute));

@@ -43,6 +43,8 @@ const struct entity *entity_first(const struct entity_list *list, enum entity_ki
 double entity_number(const struct entity *entity, const char *attribute);
 // Whether an attribute is true.
 bool entity_flag(const struct entity *entity, const char *attribute);
+// An attribute as text, which lives as long as the entity: escape it. NULL: it has none.
+const char *entity_text(const struct entity *entity, const char *attribute);
 // The command line of a JSON array of arguments, quoted for a shell; "" for none. Owned by the
 // caller; NULL: out of memory.
 char *entity_command(const struct entity *entity);

@@ -69,6 +69,14 @@
 #define NAME_NETWORK_RECEIVED "system.network.io.receive"
 #define NAME_NETWORK_SENT "system.network.io.transmit"
 
+// network: another machine that the job has TCP connections to; its attribute `peer` is true
+#define NAME_TCP_SENT "strain.tcp.sent"
+#define NAME_TCP_RECEIVED "strain.tcp.received"
+#define NAME_TCP_RETRANSMITTED "strain.tcp.retransmitted"
+#define NAME_TCP_BUSY "strain.tcp.busy_time"
+#define NAME_TCP_ROUND_TRIP "strain.tcp.round_trip"
+#define NAME_TCP_ROUND_TRIP_LEAST "strain.tcp.round_trip.least"
+
 // gpu
 #define NAME_GPU_BUSY "hw.gpu.utilization"
 #define NAME_GPU_MEMORY "hw.gpu.memory.usage"

@@ -72,6 +72,9 @@ static int own_spans_finish(const struct own_gathering *own, const struct phase_
 // Workers and ranks, a row for each.
 
 #define IMBALANCE 0.10 // ranks whose figures differ by more than this do different work
+// Waits that are estimated from backward passes scatter: those of two equal ranks differ by this
+// over the square root of their iterations (13 % of 60 seen).
+#define WAITS_SCATTER 1.2
 #define IN_STEP 0.05 // ranks that wait for each other have iteration times within this
 // as a multiple of forward; usually backward computes about twice as much
 #define LEAST_BACKWARD 0.8
@@ -278,18 +281,22 @@ static enum rank_waits fill_waits(struct phase_rank *ranks, size_t n)
 }
 
 // The rank that waits least; if waits are not known, the one with the longest iterations.
-static void find_slowest(struct phase_rank *ranks, size_t n)
+static void find_slowest(struct phase_rank *ranks, size_t n, enum rank_waits waits)
 {
 	struct phase_rank *slowest = NULL;
 	double least = INFINITY, most = -INFINITY;
+	uint64_t steady = UINT64_MAX;
 	for (size_t i = 0; i < n; i++) {
 		struct phase_rank *rank = &ranks[i];
 		double ahead = isfinite(rank->waits) ? rank->waits : -log(rank->p50_s);
 		slowest = ahead < least ? rank : slowest;
 		least = fmin(least, ahead);
 		most = fmax(most, ahead);
+		steady = rank->steady < steady ? rank->steady : steady;
 	}
-	if (slowest && most - least >= IMBALANCE) {
+	bool estimated = waits == WAITS_IN_BACKWARD || waits == WAITS_IN_FORWARD;
+	double scatter = estimated ? WAITS_SCATTER / sqrt((double)steady) : 0;
+	if (slowest && most - least >= fmax(IMBALANCE, scatter)) {
 		slowest->slowest = true;
 	}
 }
@@ -301,7 +308,7 @@ enum rank_waits phases_judge_ranks(struct phase_rank *ranks, size_t n)
 		ranks[i].slowest = false;
 	}
 	enum rank_waits waits = fill_waits(ranks, n);
-	find_slowest(ranks, n);
+	find_slowest(ranks, n, waits);
 	return waits;
 }
 

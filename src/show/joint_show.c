@@ -42,6 +42,8 @@ enum {
 	RANK_CPU_WAIT,
 	RANK_MEMORY,
 	RANK_CLOCK,
+	RANK_SENDS,
+	RANK_SENDS_RATE,
 	RANK_VERDICT,
 	RANK_OUTCOME,
 	RANK_NOTE,
@@ -62,6 +64,8 @@ static const struct column columns[N_RANK_COLUMNS] = {
 	[RANK_CPU_WAIT] = {"cpu_wait", "WAIT FOR CPU", COLUMN_RATIO, 5},
 	[RANK_MEMORY] = {"memory_bytes", "MEMORY", COLUMN_BYTES, 4},
 	[RANK_CLOCK] = {"clock_s", NULL, COLUMN_SECONDS, 0},
+	[RANK_SENDS] = {"sends_ratio", "SENDS", COLUMN_RATIO, 6},
+	[RANK_SENDS_RATE] = {"sends_bytes_per_s", NULL, COLUMN_BYTES_PER_SECOND, 0},
 	[RANK_VERDICT] = {"verdict", "VERDICT", COLUMN_LABEL, 1},
 	[RANK_OUTCOME] = {"outcome", NULL, COLUMN_LABEL, 0},
 	[RANK_NOTE] = {NULL, "", COLUMN_LABEL, 0},
@@ -157,6 +161,8 @@ static int make_table(const struct joint *j, size_t most, struct table **ret)
 		table_number(t, RANK_CPU_WAIT, rank->cpu_wait_share);
 		table_number(t, RANK_MEMORY, rank->memory_bytes);
 		table_number(t, RANK_CLOCK, rank->clock_s);
+		table_number(t, RANK_SENDS, rank->link.busy);
+		table_number(t, RANK_SENDS_RATE, rank->link.rate);
 		table_text(t, RANK_VERDICT, rank->run->verdict);
 		table_text(t, RANK_OUTCOME, outcome_word(rank->run->outcome));
 		table_text(t, RANK_NOTE, joint_show_note(rank));
@@ -200,6 +206,62 @@ static void append_host(struct text *t, const char *host)
 	text_append_printable(t, name, strlen(name));
 }
 
+// The largest share of the time in which data of another machine's rank were on their way.
+static double busiest_of_others(const struct joint *j, const struct joint_rank *rank)
+{
+	double most = NAN;
+	for (size_t i = 0; i < j->n; i++) {
+		const struct joint_link *link = &j->ranks[i].link;
+		if (strcmp(link->local, rank->link.local) != 0) {
+			most = fmax(most, link->busy);
+		}
+	}
+	return most;
+}
+
+// "data are on their way to rank 0 (10.0.0.1) 97 % of the time, at 12 MB/s".
+static void append_link(struct text *t, const struct joint_link *link)
+{
+	text_append_string(t, "data are on their way to ");
+	if (link->to >= 0) {
+		text_format(t, "rank %d (", link->to);
+	}
+	text_append_printable(t, link->peer, strlen(link->peer));
+	text_append_string(t, link->to >= 0 ? ") " : " ");
+	words_append_percent(t, link->busy);
+	text_append_string(t, " of the time, at ");
+	words_append_bytes(t, link->rate);
+	text_append_string(t, "/s");
+}
+
+static void append_slow_link(struct text *t, const struct joint *j, const struct joint_rank *r)
+{
+	double others = busiest_of_others(j, r);
+	text_append_string(t, " sends slowly: its ");
+	append_link(t, &r->link);
+	if (isfinite(others)) {
+		text_append_string(t, "; those of the others at most ");
+		words_append_percent(t, others);
+	}
+}
+
+static void append_distance(struct text *t, const struct joint *j, const struct joint_rank *r)
+{
+	double others = NAN;
+	char here[32], there[32];
+	for (size_t i = 0; i < j->n; i++) {
+		const struct joint_link *link = &j->ranks[i].link;
+		if (strcmp(link->local, r->link.local) != 0) {
+			others = fmax(others, link->nearest_s);
+		}
+	}
+	text_format(t,
+		": it is far from the others: a packet to the nearest and back takes %s, between "
+		"the others %s",
+		text_seconds(here, sizeof(here), r->link.nearest_s),
+		text_seconds(there, sizeof(there), others));
+}
+
 static void append_slowest(struct text *t, const struct joint *j)
 {
 	const struct joint_rank *r = &j->ranks[j->slowest];
@@ -207,14 +269,18 @@ static void append_slowest(struct text *t, const struct joint *j)
 	char seconds[32];
 	text_format(t, "rank %d on ", r->number);
 	append_host(t, r->host);
-	if (isfinite(waits)) {
+	if (j->reason == REASON_LINK) {
+		append_slow_link(t, j, r);
+	} else if (j->reason == REASON_DISTANCE) {
+		append_distance(t, j, r);
+	} else if (isfinite(waits)) {
 		text_append_string(t, ": the others wait for it during ");
 		words_append_percent(t, waits);
 		text_format(t, " of their iterations%s", is_inferred(j) ? " (estimated)" : "");
 	} else {
 		text_append_string(t, ": it has the longest iterations");
 	}
-	if (isfinite(r->latest)) {
+	if (isfinite(r->latest) && j->reason == REASON_OWN) {
 		text_format(t, "; it is the latest in ");
 		words_append_percent(t, r->latest);
 		text_format(t, " of %zu", j->n_common);
@@ -421,6 +487,11 @@ int joint_show_append(struct text *t, const struct joint *j)
 	int r = append_failures(t, j);
 	if (j->slowest < j->n) {
 		append_slowest(t, j);
+	} else if (j->busiest < j->n) {
+		text_append_string(t, "the network between the ranks is the limit: ");
+		text_format(t, "rank %d's ", j->ranks[j->busiest].number);
+		append_link(t, &j->ranks[j->busiest].link);
+		text_append_string(t, "; no rank sends much more slowly than the others\n");
 	} else {
 		text_append_string(
 			t, j->waits != WAITS_UNKNOWN
@@ -464,9 +535,12 @@ static json_t *slowest_json(const struct joint *j)
 	}
 	const struct joint_rank *r = &j->ranks[j->slowest];
 	const char *phase = j->phase >= 0 ? phase_id_name((enum phase_id)j->phase) : NULL;
-	return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:i}", "rank", r->number, "others_wait",
-		json_from_number(mean_waits(j)), "latest", json_from_number(r->latest), "phase",
-		json_from_text(phase), "longer_s",
+	static const char *const reasons[] = {[REASON_OWN] = "own work",
+		[REASON_LINK] = "network",
+		[REASON_DISTANCE] = "distance"};
+	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:i}", "rank", r->number, "reason",
+		reasons[j->reason], "others_wait", json_from_number(mean_waits(j)), "latest",
+		json_from_number(r->latest), "phase", json_from_text(phase), "longer_s",
 		json_from_number(j->phase >= 0 ? j->longer_s : NAN), "headline",
 		json_from_text(r->run->headline), "same_verdict", (int)same_verdict(j));
 }

@@ -544,7 +544,8 @@ static json_t *tiles_json(const struct joint *j)
 		add_tile(tiles, "of all ranks", &value, per.data);
 	}
 	double waits = waits_of_all(j);
-	if (isfinite(waits)) {
+	bool link = j->slowest < j->n && j->reason == REASON_LINK; // all ranks wait for it
+	if (isfinite(waits) && !link) {
 		words_append_percent(&value, waits);
 		add_tile(tiles, "lost to waiting for other ranks", &value, NULL);
 	}
@@ -552,8 +553,13 @@ static json_t *tiles_json(const struct joint *j)
 		const struct joint_rank *r = &j->ranks[j->slowest];
 		text_format(&value, "rank %d", r->number);
 		add_tile(tiles, "keeps the others waiting", &value, NULL);
-		words_append_seconds(&value, phases_rank_own(&r->rank));
-		add_tile(tiles, "its own work in an iteration", &value, NULL);
+		if (link) {
+			words_append_percent(&value, r->link.busy);
+			add_tile(tiles, "of the time its data are on their way", &value, NULL);
+		} else {
+			words_append_seconds(&value, phases_rank_own(&r->rank));
+			add_tile(tiles, "its own work in an iteration", &value, NULL);
+		}
 	}
 	return tiles;
 }

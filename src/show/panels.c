@@ -136,6 +136,18 @@ static const struct panel_spec panel_table[] = {
 			BYTES("received", ENTITY_NETWORK, "system.network.io.receive", JOB_HUE),
 			BYTES("sent", ENTITY_NETWORK, "system.network.io.transmit", DEVICE_HUE),
 		}},
+	{"To other machines", "1",
+		"Share of time in which data of the job were on their way to another machine "
+                "(TCP).",
+		0.05, 1, TRAFFIC, {LIMIT_NONE},
+		{
+			{.label = "on their way to",
+				.kind = ENTITY_NETWORK,
+				.value = LINE_RATE,
+				.metrics = {"strain.tcp.busy_time"},
+				.hue = JOB_HUE,
+				.window_ms = SHARE_WINDOW_MS},
+		}},
 	{"Pressure", "1", "Share of time in which a task waited for the resource (PSI, some).",
 		0.05, 1, false, {LIMIT_NONE},
 		{

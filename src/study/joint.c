@@ -6,7 +6,9 @@
 #include "study/joint.h"
 
 #include <errno.h>
+#include <gsl/gsl_cdf.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +18,7 @@
 #include "runfile/labels.h"
 #include "runfile/reader.h"
 #include "study/parallel.h"
+#include "verdict/causes.h"
 #include "verdict/facts.h"
 
 // Clocks that differ by less are not told apart from ranks that end an iteration one after another;
@@ -28,6 +31,15 @@ enum { COMMON_LEAST = 8 };
 #define LATEST_MARGIN 0.03
 // A phase explains a slow rank if it exceeds the others' by this share of what they wait.
 #define EXPLAINS 0.25
+// Of the run's time: a rank that was ready without a CPU for so much longer than others lacks CPUs.
+#define CPU_WAIT_MORE 0.2
+// A rank sends slowly if its data are on their way for this share of the time, and so much longer
+// than the others'. (Two equal ranks over a fast network: 40 and 33 % seen.)
+#define LINK_BUSY 0.4
+#define LINK_BUSIER 2
+// A machine is far from all others if its least round trip is so much longer than theirs.
+#define FAR 5
+#define FAR_LEAST_S 0.001
 
 // Choosing the runs -------------------------------------------------------------------------------
 
@@ -342,9 +354,22 @@ static int keep_steps(const struct analysis *a, struct joint_rank *ret)
 	return ret->steps ? 0 : -ENOMEM;
 }
 
+static struct joint_link link_of(const struct analysis *a)
+{
+	struct network_facts n;
+	const struct stretch stretch = facts_stretch(a);
+	network_facts_fill(a, &stretch, &n);
+	struct joint_link link = {
+		.busy = n.busy, .rate = n.busy_rate, .nearest_s = n.least_round_trip_s, .to = -1};
+	snprintf(link.local, sizeof(link.local), "%s", n.local ? n.local : "");
+	snprintf(link.peer, sizeof(link.peer), "%s", n.peer ? n.peer : "");
+	return link;
+}
+
 static int add_ranks(const struct member *m, const struct analysis *a, struct joint *j)
 {
 	const struct overview *o = &a->overview;
+	const struct joint_link link = link_of(a);
 	size_t n = a->phases.n_ranks > 0 ? a->phases.n_ranks : 1;
 	for (size_t i = 0; i < n; i++) {
 		if (j->n >= JOINT_RANKS_MAX) {
@@ -357,6 +382,7 @@ static int add_ranks(const struct member *m, const struct analysis *a, struct jo
 		j->ranks = grown;
 		struct joint_rank *rank = &grown[j->n++];
 		*rank = (struct joint_rank){
+			.link = link,
 			.run = m->run,
 			.host = m->run->host ? m->run->host : "",
 			.number = n == 1 ? m->rank : -1,
@@ -575,6 +601,44 @@ static size_t latest_of(const struct joint *j, const size_t *at, double ratio)
 	return second - least >= LATEST_MARGIN * length ? latest : j->n;
 }
 
+// The lower end of the 95 % interval of the mean of values in order of time.
+static double least_mean(const double *values, size_t n)
+{
+	enum { BATCHES_MOST = 12, BATCH_LEAST = 4 };
+	size_t batches = n / BATCH_LEAST < BATCHES_MOST ? n / BATCH_LEAST : BATCHES_MOST;
+	double sum = 0, squares = 0;
+	for (size_t b = 0; b < batches; b++) {
+		size_t from = b * n / batches, to = (b + 1) * n / batches;
+		double mean = 0;
+		for (size_t i = from; i < to; i++) {
+			mean += values[i] / (double)(to - from);
+		}
+		sum += mean;
+		squares += mean * mean;
+	}
+	double mean = sum / (double)batches;
+	double variance = fmax(0, squares / (double)batches - mean * mean);
+	// Of the batches; an interval of both sides.
+	double t = gsl_cdf_tdist_Pinv(0.975, (double)batches - 1);
+	return mean - t * sqrt(variance / ((double)batches - 1));
+}
+
+// Whether all ranks have the iteration i of the first: sets at[n] to its place in each. Call it
+// with ascending i and the same `at`, zeros at first.
+static bool find_common(const struct joint *j, size_t i, size_t *at)
+{
+	int64_t number = j->ranks[0].steps[i].number;
+	size_t present = 0;
+	for (size_t r = 0; r < j->n; r++) {
+		const struct joint_rank *rank = &j->ranks[r];
+		while (at[r] < rank->n_steps && rank->steps[at[r]].number < number) {
+			at[r]++;
+		}
+		present += at[r] < rank->n_steps && rank->steps[at[r]].number == number;
+	}
+	return present == j->n;
+}
+
 // Counts, for each rank, the common iterations in which the others waited for it.
 static int find_latest(struct joint *j)
 {
@@ -585,16 +649,7 @@ static int find_latest(struct joint *j)
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < j->ranks[0].n_steps; i++) {
-		int64_t number = j->ranks[0].steps[i].number;
-		size_t present = 0;
-		for (size_t r = 0; r < j->n; r++) {
-			const struct joint_rank *rank = &j->ranks[r];
-			while (at[r] < rank->n_steps && rank->steps[at[r]].number < number) {
-				at[r]++;
-			}
-			present += at[r] < rank->n_steps && rank->steps[at[r]].number == number;
-		}
-		if (present == j->n) {
+		if (find_common(j, i, at)) {
 			late[latest_of(j, at, ratio)]++;
 			j->n_common++;
 		}
@@ -628,6 +683,52 @@ static double waited_s(const struct joint *j, double *others)
 		}
 	}
 	return median_of(others, n);
+}
+
+// Whether the slowest rank is ready without a CPU for longer than all others. Its phases then
+// scatter so much that single iterations do not show that it is slower.
+static bool lacks_cpus(const struct joint *j)
+{
+	double others = 0;
+	for (size_t r = 0; r < j->n; r++) {
+		others = r == j->slowest ? others : fmax(others, j->ranks[r].cpu_wait_share);
+	}
+	return j->slowest < j->n && j->ranks[j->slowest].cpu_wait_share >= others + CPU_WAIT_MORE;
+}
+
+// Whether the others' waits for the slowest rank exceed what such waits scatter by, in the common
+// iterations: by the means of batches of neighbours, which are nearly independent. Without common
+// iterations it is not known, and the sums count.
+static int check_slowest(struct joint *j)
+{
+	_cleanup_free_ size_t *at = calloc(j->n, sizeof(*at));
+	_cleanup_free_ double *others = calloc(j->n, sizeof(*others));
+	_cleanup_free_ double *longer = calloc(JOINT_ITERATIONS_MAX, sizeof(*longer));
+	size_t n = 0;
+	if (!at || !others || !longer) {
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < j->ranks[0].n_steps && j->slowest < j->n; i++) {
+		if (!find_common(j, i, at)) {
+			continue;
+		}
+		size_t known = 0;
+		const struct joint_step *own = &j->ranks[j->slowest].steps[at[j->slowest]];
+		for (size_t r = 0; r < j->n; r++) {
+			const struct joint_step *step = &j->ranks[r].steps[at[r]];
+			if (r != j->slowest && isfinite(step->waits)) {
+				others[known++] = step->waits;
+			}
+		}
+		if (known > 0 && isfinite(own->waits) && own->length > 0) {
+			longer[n++] = (median_of(others, known) - own->waits) / own->length;
+		}
+	}
+	if (n >= COMMON_LEAST && !(least_mean(longer, n) > 0) && !lacks_cpus(j)) {
+		j->ranks[j->slowest].rank.slowest = false;
+		j->slowest = j->n;
+	}
+	return 0;
 }
 
 static int find_longer_phase(struct joint *j)
@@ -681,7 +782,107 @@ static int judge(struct joint *j)
 			j->samples_per_s += rank->rank.samples_per_s;
 		}
 	}
-	return find_longer_phase(j);
+	tell_waits(j);
+	int r = check_slowest(j);
+	return r < 0 ? r : find_longer_phase(j);
+}
+
+// Whether two ranks send from different machines.
+static bool apart(const struct joint *j, size_t one, size_t other)
+{
+	return strcmp(j->ranks[one].link.local, j->ranks[other].link.local) != 0;
+}
+
+// The rank with the largest value; of those on other machines the largest is `ret_next`, NAN for
+// none. j->n: none has a value.
+static size_t find_most(
+	const struct joint *j, double (*value)(const struct joint_link *), double *ret_next)
+{
+	size_t most = j->n;
+	*ret_next = NAN;
+	for (size_t i = 0; i < j->n; i++) {
+		double here = value(&j->ranks[i].link);
+		if (isfinite(here) && (most == j->n || here > value(&j->ranks[most].link))) {
+			most = i;
+		}
+	}
+	for (size_t i = 0; i < j->n && most < j->n; i++) {
+		if (apart(j, i, most)) {
+			*ret_next = fmax(*ret_next, value(&j->ranks[i].link));
+		}
+	}
+	return most;
+}
+
+static double link_busy(const struct joint_link *l)
+{
+	return l->busy;
+}
+
+static double link_nearest(const struct joint_link *l)
+{
+	return l->nearest_s;
+}
+
+// How many machines the ranks send from.
+static size_t count_machines(const struct joint *j)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < j->n; i++) {
+		bool seen = j->ranks[i].link.local[0] == '\0';
+		for (size_t k = 0; k < i && !seen; k++) {
+			seen = !apart(j, i, k);
+		}
+		n += !seen;
+	}
+	return n;
+}
+
+static void find_ends(struct joint *j)
+{
+	for (size_t i = 0; i < j->n; i++) {
+		struct joint_link *link = &j->ranks[i].link;
+		for (size_t k = 0; k < j->n && link->to < 0 && *link->peer; k++) {
+			bool there = strcmp(link->peer, j->ranks[k].link.local) == 0;
+			link->to = there ? j->ranks[k].number : -1;
+		}
+	}
+}
+
+static void set_slowest(struct joint *j, size_t slowest, enum joint_reason reason)
+{
+	for (size_t i = 0; i < j->n; i++) {
+		j->ranks[i].rank.slowest = i == slowest;
+	}
+	j->slowest = slowest;
+	j->reason = reason;
+	j->phase = -1;
+	j->longer_s = 0;
+}
+
+// Ranks that exchange gradients wait for the slowest link, all alike. The rank that sends over it
+// has data on their way while those of the others have arrived. One that is far from all others
+// shows by its round trips: two ranks are equally far from each other.
+static void judge_network(struct joint *j)
+{
+	double next_busy, next_s;
+	size_t sends = find_most(j, link_busy, &next_busy);
+	size_t far = find_most(j, link_nearest, &next_s);
+	find_ends(j);
+	j->busiest = j->n;
+	bool limits = sends < j->n && j->ranks[sends].link.busy >= LINK_BUSY;
+	bool explained = j->slowest < j->n && j->phase >= 0;
+	if (!limits || explained) {
+		return;
+	}
+	double far_s = j->ranks[far < j->n ? far : 0].link.nearest_s;
+	if (far < j->n && count_machines(j) > 2 && far_s >= FAR_LEAST_S && far_s >= FAR * next_s) {
+		set_slowest(j, far, REASON_DISTANCE);
+	} else if (j->ranks[sends].link.busy >= LINK_BUSIER * next_busy) {
+		set_slowest(j, sends, REASON_LINK);
+	} else if (strcmp(j->ranks[sends].run->verdict, bottleneck_name(BOTTLENECK_NETWORK)) == 0) {
+		j->busiest = sends;
+	}
 }
 
 // Reading the runs, several at once.
@@ -765,9 +966,9 @@ int joint_read(const struct catalogue *c, const char *name, struct joint *ret, s
 		number_ranks(&j);
 		count_hosts(&j);
 		r = j.name ? judge(&j) : -ENOMEM;
+		judge_network(&j);
 		r = r < 0 ? r : align_clocks(&j);
 		r = r < 0 ? r : find_latest(&j);
-		tell_waits(&j);
 		r = r < 0 ? error_errno(e, -r, "ranks") : 0;
 	}
 	choice_done(&chosen);

@@ -30,6 +30,22 @@ struct joint_step {
 	double waits; // for other ranks, as far as is known; NAN
 };
 
+// The connections of a rank's run to the machine that it sends to for longest.
+struct joint_link {
+	double busy; // share of the time in which data are on their way; NAN: none known
+	double rate; // bytes per second of that time
+	double nearest_s; // least round trip to any machine; NAN
+	char local[64], peer[64]; // addresses; escape them
+	int to; // the rank there; -1: not known
+};
+
+// Why a rank is slower than the others.
+enum joint_reason {
+	REASON_OWN, // it works longer
+	REASON_LINK, // what it sends arrives slowly
+	REASON_DISTANCE, // it is far from all others
+};
+
 struct joint_rank {
 	const struct digest *run; // of the catalogue
 	const char *host; // borrowed; "" if unknown
@@ -40,6 +56,7 @@ struct joint_rank {
 	double memory_bytes; // largest, of its run; NAN: not known
 	struct joint_step *steps; // [n_steps] owned; none if its run has several ranks
 	size_t n_steps;
+	struct joint_link link;
 	double latest; // share of the common iterations in which it alone kept the others; NAN
 	// How far its machine's clock is ahead of that of the first rank's; NAN: not known.
 	double clock_s;
@@ -58,6 +75,10 @@ struct joint {
 	double samples_per_s; // of all ranks; NAN: not known
 	// Index of the rank that the others wait for; n: none.
 	size_t slowest;
+	enum joint_reason reason; // if there is a slowest
+	// Where no rank's link is slower than the others', but the network is the limit: its rank
+	// that sends for longest; n: none.
+	size_t busiest;
 	// The phase in which it exceeds the others' median by most, and seconds per iteration, if
 	// that is a good part of what they wait.
 	int phase; // enum phase_id; -1: none

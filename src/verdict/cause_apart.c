@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/words.h"
@@ -46,15 +47,78 @@ static double asleep_alone(const struct facts *f)
 	return fmax(0, fmin(asleep, idle));
 }
 
-static struct judgement judge_ranks(const struct facts *f, const struct causes *found)
+// What a rank waits, for others or for the network between them.
+static struct judgement judge_exchange(const struct facts *f)
 {
-	(void)found;
 	double own = facts_share(f, PHASE_COMMUNICATION);
 	double most = f->ranks.n > 1 ? fmax(own, cause_known(f->ranks.waits_most)) : own;
 	double asleep = own >= WORTH ? 0 : asleep_alone(f);
 	bool backward = f->ranks.inferred || asleep > most;
 	return (struct judgement){
 		fmax(most, asleep), backward ? PHASE_BACKWARD : PHASE_COMMUNICATION};
+}
+
+// A rank whose data are on their way to another machine while it waits, waits for the network.
+// Where they nearly always are, the network is the limit, whatever else is hidden behind it.
+static struct judgement judge_network(const struct facts *f, const struct causes *found)
+{
+	(void)found;
+	struct judgement waits = judge_exchange(f);
+	bool several = f->ranks.n > 1 || f->ranks.world > 1 ||
+	               facts_share(f, PHASE_COMMUNICATION) > 0;
+	double busy = several ? cause_known(f->network.busy) : 0;
+	return (struct judgement){
+		busy >= NETWORK_FULL ? busy : fmin(busy, waits.share), waits.shows_in};
+}
+
+static struct judgement judge_ranks(const struct facts *f, const struct causes *found)
+{
+	const struct cause *network = causes_get(found, BOTTLENECK_NETWORK);
+	struct judgement waits = judge_exchange(f);
+	waits.share = fmax(0, waits.share - (network ? network->share.value : 0));
+	return waits;
+}
+
+// "12.1 MB/s to 10.0.0.2, round trip 15 ms".
+static void append_network(struct text *t, const struct network_facts *n)
+{
+	char seconds[32];
+	words_append_bytes(t, n->busy_rate);
+	text_append_string(t, "/s to ");
+	text_append_printable(t, n->peer ? n->peer : "?", n->peer ? strlen(n->peer) : 1);
+	if (isfinite(n->round_trip_s)) {
+		text_format(t, ", round trip %s",
+			text_seconds(seconds, sizeof(seconds), n->round_trip_s));
+	}
+}
+
+static void say_network(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	text_append_string(t, "waits for the network between ranks, ");
+	cause_append_share(t, cause);
+	text_append_string(t, ": ");
+	append_network(t, &f->network);
+}
+
+static void advise_network(struct book *b, const struct cause *cause)
+{
+	const struct network_facts *n = &b->f->network;
+	struct text less = {0}, fewer = {0}, basis = {0}, sent = {0};
+	text_append_string(&less, "send gradients with 16 bits");
+	if (b->f->framework == FRAMEWORK_PYTORCH) {
+		text_append_string(&less,
+			": model.register_comm_hook(None, default_hooks.fp16_compress_hook)");
+	}
+	words_append_bytes(&sent, n->sent_rate * b->f->length_s.value);
+	text_append_string(&sent, " sent in an iteration, at ");
+	append_network(&sent, n);
+	advice_suggest(b, advice_gain_of(cause->share, 0.5), &less, &sent);
+	text_append_string(&fewer, "exchange less often: larger batches, or several in no_sync(); "
+				   "or a faster network");
+	text_append_string(&basis, "data are on their way to another machine ");
+	words_append_percent(&basis, n->busy);
+	text_append_string(&basis, " of the time");
+	advice_suggest_at_most(b, cause->share.value, &fewer, &basis);
 }
 
 static enum grounds grounds_ranks(const struct facts *f)
@@ -211,6 +275,15 @@ static void advise_leak(struct book *b, const struct cause *cause)
 }
 
 // Rows --------------------------------------------------------------------------------------------
+
+const struct cause_kind cause_network = {
+	.name = "network",
+	.part = "the network between ranks",
+	.judge = judge_network,
+	.grounds = grounds_measured,
+	.say = say_network,
+	.advise = advise_network,
+};
 
 const struct cause_kind cause_ranks = {
 	.name = "ranks",

@@ -68,8 +68,8 @@ extern const struct cause_kind cause_quota, cause_threads, cause_contention, cau
 	cause_children, cause_blocked, cause_allocation;
 extern const struct cause_kind cause_optimizer, cause_launch, cause_gpu_unused, cause_gpu_shared,
 	cause_compute, cause_gpu_throttled, cause_transfer, cause_not_known;
-extern const struct cause_kind cause_ranks, cause_validation, cause_checkpoint, cause_startup,
-	cause_leak;
+extern const struct cause_kind cause_network, cause_ranks, cause_validation, cause_checkpoint,
+	cause_startup, cause_leak;
 
 // Returns the value, 0 for NAN.
 double cause_known(double value);

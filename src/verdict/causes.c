@@ -52,6 +52,7 @@ static const struct cause_kind *const kinds[N_BOTTLENECKS] = {
 	[BOTTLENECK_GPU_THROTTLED] = &cause_gpu_throttled,
 	[BOTTLENECK_TRANSFER] = &cause_transfer,
 	[BOTTLENECK_NOT_KNOWN] = &cause_not_known,
+	[BOTTLENECK_NETWORK] = &cause_network,
 	[BOTTLENECK_RANKS] = &cause_ranks,
 	[BOTTLENECK_VALIDATION] = &cause_validation,
 	[BOTTLENECK_CHECKPOINT] = &cause_checkpoint,

@@ -735,6 +735,33 @@ static int put_storage(const struct facts *f, struct verdict *v)
 		v, "reading", &value, s->refault_rate >= 1e5 ? NAME_REFAULTS : NAME_READ_STORAGE);
 }
 
+static int put_network(const struct facts *f, struct verdict *v)
+{
+	const struct network_facts *n = &f->network;
+	char seconds[32];
+	if (!(n->busy >= WORTH) || !n->peer) {
+		return 0;
+	}
+	struct text value = {0};
+	text_append_string(&value, "sends ");
+	words_append_bytes(&value, n->sent_rate);
+	text_append_string(&value, "/s to ");
+	text_append_printable(&value, n->peer, strlen(n->peer));
+	text_append_string(&value, ", on their way ");
+	words_append_percent(&value, n->busy);
+	text_append_string(&value, " of the time");
+	if (isfinite(n->round_trip_s)) {
+		text_format(&value, ", round trip %s",
+			text_seconds(seconds, sizeof(seconds), n->round_trip_s));
+	}
+	if (n->retransmitted >= 1) {
+		text_append_string(&value, ", ");
+		words_append_number(&value, n->retransmitted);
+		text_append_string(&value, " packets a second sent again");
+	}
+	return evidence_put(v, "network", &value, NULL);
+}
+
 static int put_ranks(const struct facts *f, struct verdict *v)
 {
 	if (f->ranks.n < 2 || !isfinite(f->ranks.waits_most)) {
@@ -778,7 +805,7 @@ static int put_phases(const struct facts *f, struct verdict *v)
 {
 	static int (*const puts[])(const struct facts *f, struct verdict *v) = {put_rates,
 		put_workers, put_training, put_waits, put_children, put_threads, put_samples,
-		put_lines, put_disturbed, put_storage, put_ranks};
+		put_lines, put_disturbed, put_storage, put_network, put_ranks};
 	int r = put_others(f, v);
 	for (size_t i = 0; f->parts && i < sizeof(puts) / sizeof(puts[0]) && r == 0; i++) {
 		r = puts[i](f, v);

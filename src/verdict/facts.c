@@ -634,6 +634,13 @@ void worker_facts_fill(
 // CPUs: more than one computing thread uses, together with threads that do not compute
 #define SEVERAL 1.3
 
+static const struct network_facts network_none = {.busy = NAN,
+	.busy_rate = NAN,
+	.sent_rate = NAN,
+	.round_trip_s = NAN,
+	.least_round_trip_s = NAN,
+	.retransmitted = NAN};
+
 void facts_init(struct facts *f)
 {
 	*f = (struct facts){0};
@@ -658,6 +665,7 @@ void facts_init(struct facts *f)
 		.busiest = NAN,
 		.slowest = NAN};
 	f->storage = (struct storage_facts){NAN, NAN, NAN, NAN, NAN, NAN, false};
+	f->network = network_none;
 	f->memory = (struct memory_facts){
 		.limit_bytes = NAN, .peak_bytes = NAN, .limit_hits = NAN, NAN, NAN, NAN, NAN};
 	gpu_facts_init(&f->gpu);
@@ -965,6 +973,40 @@ static void fill_memory(const struct analysis *a, struct facts *f, const struct 
 	               rate_over(a->tables.reader, &a->stops, host, NAME_HOST_SWAP_IN, stretch);
 }
 
+void network_facts_fill(
+	const struct analysis *a, const struct stretch *stretch, struct network_facts *ret)
+{
+	double least_s = NAN;
+	*ret = network_none;
+	for (size_t i = 0; i < a->tables.entities.n; i++) {
+		const struct entity *peer = &a->tables.entities.items[i];
+		if (peer->kind != ENTITY_NETWORK || !entity_flag(peer, "peer")) {
+			continue;
+		}
+		double busy = rate_over(
+			a->tables.reader, &a->stops, peer->id, NAME_TCP_BUSY, stretch);
+		least_s = fmin(least_s, tables_figure(&a->tables, peer->id,
+						NAME_TCP_ROUND_TRIP_LEAST, FIGURE_MEAN));
+		if (!isfinite(busy) || busy <= ret->busy) {
+			continue;
+		}
+		double sent = rate_over(
+			a->tables.reader, &a->stops, peer->id, NAME_TCP_SENT, stretch);
+		*ret = (struct network_facts){
+			.busy = fmin(1, busy),
+			.busy_rate = busy > 0 ? sent / busy : NAN,
+			.sent_rate = sent,
+			.round_trip_s = tables_figure(
+				&a->tables, peer->id, NAME_TCP_ROUND_TRIP, FIGURE_MEAN),
+			.retransmitted = rate_over(a->tables.reader, &a->stops, peer->id,
+				NAME_TCP_RETRANSMITTED, stretch),
+			.local = entity_text(peer, "local"),
+			.peer = entity_text(peer, "remote"),
+		};
+	}
+	ret->least_round_trip_s = least_s;
+}
+
 // Settings ----------------------------------------------------------------------------------------
 
 // Whether a key of the run has this value.
@@ -1126,6 +1168,7 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 	fill_code(a, &profile, analysis_trainer(a), &stretch, ret);
 	fill_storage(a, ret, &stretch);
 	fill_memory(a, ret, &stretch);
+	network_facts_fill(a, &stretch, &ret->network);
 	gpu_facts_fill(a, &stretch, &ret->gpu);
 	if (a->growth.leak) {
 		ret->growth = a->growth;

@@ -61,6 +61,17 @@ struct memory_facts {
 	double shared_limit_bytes; // of /dev/shm
 };
 
+// TCP connections to other machines, of the one that they sent to for longest.
+struct network_facts {
+	double busy; // share of the time in which data were on their way to it; NAN: none known
+	double busy_rate; // bytes per second of that time
+	double sent_rate; // bytes per second of all time
+	double round_trip_s; // mean of the smoothed ones
+	double least_round_trip_s; // to the nearest machine of all
+	double retransmitted; // packets per second
+	const char *local, *peer; // addresses; from the file: escape them; NULL
+};
+
 struct rank_facts {
 	unsigned n; // recorded ranks that train together; 1: no others
 	int64_t world; // ranks of the job, as its launcher says; 0: it does not
@@ -211,6 +222,7 @@ struct facts {
 	struct memory_facts memory;
 	struct gpu_facts gpu;
 	struct rank_facts ranks;
+	struct network_facts network;
 	struct wait_facts waits; // of the training thread
 	struct wait_facts worker_waits; // of loader workers, while they prepare
 	struct code_facts code; // of the training thread
@@ -241,6 +253,9 @@ struct facts {
 struct stretch facts_stretch(const struct analysis *a);
 // Needs the whole analysis except the verdict.
 void facts_gather(const struct analysis *a, struct facts *ret);
+// The peer that the job's connections sent to for longest in a stretch.
+void network_facts_fill(
+	const struct analysis *a, const struct stretch *stretch, struct network_facts *ret);
 // Whether it is known that one thread computes: there is no other besides those that feed workers,
 // or the environment set the number to one. A script may set it later, but then it uses more CPUs.
 bool facts_one_thread(const struct facts *f, double feeding, bool set_to_one);

@@ -31,6 +31,10 @@
 // Share of an iteration that CPU time counted in ticks can miss.
 #define UNSEEN 0.05
 
+// Share of the time in which data are on their way to another rank, from which on the network is
+// the limit although the rank is not known to wait for it.
+#define NETWORK_FULL 0.8
+
 // CPUs --------------------------------------------------------------------------------------------
 
 // Share of the CPUs that the job may use, to count as used up. Means are never higher: iterations

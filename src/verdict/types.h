@@ -44,6 +44,7 @@ enum bottleneck {
 	BOTTLENECK_GPU_THROTTLED, // clocks held down by heat or hardware
 	BOTTLENECK_TRANSFER, // host to device
 	BOTTLENECK_NOT_KNOWN, // time that nothing explains
+	BOTTLENECK_NETWORK, // between ranks
 	BOTTLENECK_RANKS, // waits for other ranks
 	BOTTLENECK_VALIDATION,
 	BOTTLENECK_CHECKPOINT,

@@ -8,6 +8,7 @@ import time
 
 import torch
 from torch import distributed
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -20,6 +21,7 @@ parser.add_argument("--file", help="a file with 64 kB for each sample, read from
 parser.add_argument("--cached", action="store_true", help="the file may stay in the page cache")
 parser.add_argument("--epochs", type=int, default=1)
 parser.add_argument("--width", type=int, default=512, help="of the model's layers")
+parser.add_argument("--compress", action="store_true", help="exchange gradients with 16 bits")
 arguments = parser.parse_args()
 rank = int(os.environ["RANK"])
 os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
@@ -64,6 +66,8 @@ loader = DataLoader(data, 16)
 width = arguments.width
 layers = [torch.nn.Linear(64, width), torch.nn.ReLU(), torch.nn.Linear(width, width), torch.nn.ReLU(), torch.nn.Linear(width, 4)]
 model = DistributedDataParallel(torch.nn.Sequential(Slow(), *layers))
+if arguments.compress:
+    model.register_comm_hook(None, default_hooks.fp16_compress_hook)
 optimizer = torch.optim.SGD(model.parameters(), 0.01)
 for _ in range(arguments.epochs):
     for inputs, labels in loader:

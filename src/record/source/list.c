@@ -15,6 +15,7 @@ extern const struct source source_host;
 extern const struct source source_disk;
 extern const struct source source_energy;
 extern const struct source source_network;
+extern const struct source source_connections;
 extern const struct source source_nvml;
 extern const struct source source_waits;
 extern const struct source source_threads;
@@ -29,6 +30,7 @@ const struct source *const source_list[] = {
 	&source_disk,
 	&source_energy,
 	&source_network,
+	&source_connections,
 	&source_nvml,
 	&source_waits,
 	&source_threads,

@@ -1,0 +1,147 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# The job's TCP connections to other machines (network namespaces, see machines.sh), and ranks whose network is slow.
+
+load messages
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+	mkdir runs
+	export OMP_NUM_THREADS=1
+	NAME="st$$"
+	MACHINES="$SOURCE_ROOT/tests/cli/machines.sh"
+}
+
+teardown() {
+	[ -z "${SERVER:-}" ] || kill "$SERVER" 2>/dev/null || true
+	[ -z "${MADE:-}" ] || "$MACHINES" down "$NAME"
+}
+
+machines() { # NUMBER
+	[ "$(id -u)" = 0 ] || skip "network namespaces need root"
+	command -v ip >/dev/null && command -v nsenter >/dev/null || skip "no ip or nsenter"
+	MADE=1
+	"$MACHINES" up "$NAME" "$1" 2>said || skip "no network namespaces here: $(head -n 1 said)"
+}
+
+on() { # MACHINE COMMAND...
+	"$MACHINES" exec "$NAME" "$@"
+}
+
+# The last value of a metric of a machine that the job was connected to.
+last() { # RUN METRIC
+	"$STRAIN" export -e network "$1" | awk -F, -v metric="$2" '$2 ~ /^tcp:/ && $4 == metric { v = $NF } END { print v }'
+}
+
+rows() { # RUN SQL
+	"$STRAIN" sql --csv "$@" | sed 1d | tr -d '\r'
+}
+
+# Answers each of 5 requests of 1,000 bytes with 200,000.
+serve() {
+	cat >server.py <<-'END'
+		import socket, threading
+		def answer(one):
+		    with one:
+		        for _ in range(5):
+		            one.recv(1000, socket.MSG_WAITALL)
+		            one.sendall(b"x" * 200000)
+		        one.recv(1)
+		with socket.create_server(("0.0.0.0", 7000)) as server:
+		    print("ready", flush=True)
+		    while True:
+		        threading.Thread(target=answer, args=server.accept()[:1], daemon=True).start()
+	END
+	cat >client.py <<-'END'
+		import socket, sys, time
+		with socket.create_connection((sys.argv[1], 7000)) as one:
+		    for _ in range(5):
+		        one.sendall(b"y" * 1000)
+		        left = 200000
+		        while left:
+		            left -= len(one.recv(left))
+		        time.sleep(0.5)
+		    time.sleep(float(sys.argv[2]))
+	END
+	"$MACHINES" exec "$NAME" 0 python3 server.py >server.out 3>&- &
+	SERVER=$!
+	for _ in $(seq 100); do
+		grep -q ready server.out && return
+		sleep 0.1
+	done
+	cat server.out
+	return 1
+}
+
+@test "traffic with another machine, as the job's sockets have it; other programs' and the machine's own are not the job's" {
+	machines 2
+	serve
+	"$MACHINES" exec "$NAME" 1 python3 client.py 10.77.0.1 6 3>&- & # not of the job
+	local other=$!
+	on 1 "$STRAIN" run -o runs/a.strain -- python3 client.py 10.77.0.1 2.5 2>said
+	kill "$other" || true
+	[ "$(rows runs/a.strain "select count(*) from entity where kind = 'network' and key like 'tcp:%'")" = 1 ]
+	[ "$(rows runs/a.strain "select name from entity where key like 'tcp:%'")" = 10.77.0.1 ]
+	[ "$(last runs/a.strain strain.tcp.received)" = 1000000 ]
+	local sent
+	sent=$(last runs/a.strain strain.tcp.sent)
+	[ "$sent" -ge 5000 ] && [ "$sent" -le 5001 ] # the kernel counts the handshake's byte
+}
+
+@test "a job without connections to other machines has no such entity; its own addresses are no network" {
+	machines 1
+	serve
+	on 0 "$STRAIN" run -o runs/a.strain -- python3 client.py 10.77.0.1 1 2>said
+	[ "$(rows runs/a.strain "select count(*) from entity where key like 'tcp:%'")" = 0 ]
+}
+
+@test "a job in a network namespace of its own: missing, with the reason" {
+	machines 1
+	"$STRAIN" run -o runs/a.strain -- "$MACHINES" exec "$NAME" 0 sleep 6 2>said
+	"$STRAIN" show runs/a.strain | grep -q "network namespace of their own"
+}
+
+has_torch() {
+	/usr/bin/python3 -c 'import torch.distributed as d; assert d.is_gloo_available()' 2>/dev/null ||
+		skip "no PyTorch with gloo"
+}
+
+# Records each rank of a job on a machine of its own.
+ranks() { # NUMBER ARGUMENT...
+	local n=$1 rank pids=()
+	shift
+	for ((rank = 0; rank < n; rank++)); do
+		RANK=$rank WORLD_SIZE=$n MASTER_ADDR=10.77.0.1 MASTER_PORT=7001 GLOO_SOCKET_IFNAME=eth0 \
+			on "$rank" "$STRAIN" run --force -o "runs/rank$rank.strain" -- \
+			/usr/bin/python3 "$SOURCE_ROOT/tests/cli/ranks_job.py" --width 1024 "$@" 2>"said$rank" &
+		pids+=($!)
+	done
+	for rank in "${pids[@]}"; do
+		wait "$rank" || { cat said*; return 1; }
+	done
+}
+
+# An expression over the document j.
+field() { # EXPRESSION FILE
+	python3 -c 'import json, sys
+j = json.load(open(sys.argv[2]))
+print(eval(sys.argv[1], {"j": j, "slowest": j["slowest"], "ranks": j["ranks"]}))' "$1" "$2"
+}
+
+@test "a rank that sends over a slow link is named, with the network as its cause; without it, it is not" {
+	has_torch
+	machines 2
+	"$MACHINES" slow "$NAME" 1 100mbit 2>said || skip "no tc, or no tbf: $(head -n 1 said)"
+	ranks 2 --batches 30
+	"$STRAIN" show --json runs >j
+	[ "$(field 'slowest["rank"], slowest["reason"], ranks[1]["verdict"]' j)" = "(1, 'network', 'network')" ]
+	[ "$(field 'ranks[1]["sends_ratio"] > 0.7 and 5e6 < ranks[1]["sends_bytes_per_s"] < 13e6' j)" = True ]
+	"$STRAIN" show runs | grep -q '^rank 1 on .* sends slowly: its data are on their way to rank 0 (10.77.0.1)'
+	"$STRAIN" show runs/rank1.strain | grep -q 'Verdict *waits for the network between ranks'
+	"$MACHINES" slow "$NAME" 1 none
+	ranks 2 --batches 200
+	"$STRAIN" show --json runs >j
+	[ "$(field 'slowest is None or slowest["reason"] != "network"' j)" = True ]
+	[ "$(field '"network" in [r["verdict"] for r in ranks]' j)" = False ]
+}
