@@ -26,6 +26,12 @@ static bool has_value(const struct availability_value *v)
 	return v->value != VALUE_MISSING;
 }
 
+// Whether there is nothing yet, because no job does anything.
+static bool awaits_deeds(const struct availability_result *r)
+{
+	return r->source->of_deeds && r->failed.code == 0 && r->n_values == 0;
+}
+
 static enum readiness_state state_of(const struct availability_result *r)
 {
 	size_t values = 0, reasons = 0;
@@ -33,7 +39,7 @@ static enum readiness_state state_of(const struct availability_result *r)
 		values += has_value(&r->values[i]);
 		reasons += r->values[i].reason != NULL;
 	}
-	if (r->source->of_deeds && r->failed.code == 0 && reasons == 0) {
+	if (awaits_deeds(r)) {
 		return READINESS_AVAILABLE;
 	}
 	return values == 0 ? READINESS_MISSING : reasons ? READINESS_PARTLY : READINESS_AVAILABLE;
@@ -76,7 +82,7 @@ static bool stands_for_itself(enum entity_kind kind)
 static char *describe_measured(const struct availability_result *r)
 {
 	json_t *list = json_array();
-	for (size_t i = 0; i < r->source->n_groups && r->n_values == 0; i++) { // of deeds
+	for (size_t i = 0; awaits_deeds(r) && i < r->source->n_groups; i++) {
 		add_word(list, readiness_group_words(r->source, &r->source->groups[i]));
 	}
 	for (size_t i = 0; i < r->n_values; i++) {
@@ -322,10 +328,17 @@ static json_t *metric_to_json(const struct availability_value *v)
 	return o;
 }
 
-// Names of the metrics with a value (reason NULL), or missing for a reason.
+// Names of the metrics with a value (reason NULL), or missing for a reason; all of those that a job
+// would have.
 static json_t *metric_names(const struct availability_result *r, const char *reason)
 {
 	json_t *names = json_array();
+	for (size_t i = 0; awaits_deeds(r) && !reason && i < r->source->n_groups; i++) {
+		const struct group *group = &r->source->groups[i];
+		for (size_t k = 0; k < group->n_metrics; k++) {
+			add_word(names, group->metrics[k].name);
+		}
+	}
 	for (size_t i = 0; i < r->n_values; i++) {
 		const struct availability_value *v = &r->values[i];
 		if (reason ? has_reason(v, reason) : has_value(v)) {

@@ -138,7 +138,7 @@ static const struct panel_spec panel_table[] = {
 		}},
 	{"To other machines", "1",
 		"Share of time in which data of the job were on their way to another machine "
-                "(TCP).",
+		"(TCP).",
 		0.05, 1, TRAFFIC, {LIMIT_NONE},
 		{
 			{.label = "on their way to",

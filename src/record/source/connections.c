@@ -61,7 +61,7 @@ static const struct metric tcp_metrics[N_TCP] = {
 		"other side had room for them" OF_KERNEL},
 	[TCP_ROUND_TRIP] = {"strain.tcp.round_trip", METRIC_GAUGE, "s", 1e-6,
 		"Smoothed round-trip time of the connection that sent most, while it "
-                "sent" OF_KERNEL},
+		"sent" OF_KERNEL},
 	[TCP_ROUND_TRIP_LEAST] = {"strain.tcp.round_trip.least", METRIC_GAUGE, "s", 1e-6,
 		"Least round-trip time of the last minutes, of all connections to the other "
 		"machine" OF_KERNEL},
@@ -382,7 +382,7 @@ static int read_connections(void *state, struct sink *sink, uint64_t now_ns)
 			s->too_many = true;
 			sink_missing_group(sink, 0, &groups[0],
 				"more than 4096 TCP connections on this machine: some of the job's "
-			        "may "
+				"may "
 				"be missing");
 		}
 	} else if (r < 0) {
