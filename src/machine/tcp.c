@@ -10,7 +10,6 @@
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
-#include <linux/sock_diag.h>
 #include <linux/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -150,7 +149,7 @@ int tcp_take_answer(const void *answer, size_t n, tcp_visit *visit, void *contex
 		if (header.nlmsg_type == NLMSG_ERROR) {
 			return error_of(message, length);
 		}
-		if (header.nlmsg_type != SOCK_DIAG_BY_FAMILY ||
+		if (header.nlmsg_type != TCPDIAG_GETSOCK ||
 			!take_connection(message, length, &connection)) {
 			return -EBADMSG;
 		}
@@ -164,17 +163,18 @@ int tcp_take_answer(const void *answer, size_t n, tcp_visit *visit, void *contex
 
 // Asking ------------------------------------------------------------------------------------------
 
-static int ask(int fd, uint8_t family)
+// The older of two questions: its answer has IPv4 and IPv6. The other would have to be asked for
+// each, and the kernel walks its whole table of some 100,000 buckets each time.
+static int ask(int fd)
 {
 	const struct {
 		struct nlmsghdr header;
-		struct inet_diag_req_v2 request;
+		struct inet_diag_req request;
 	} question = {
 		.header = {.nlmsg_len = sizeof(question),
-			.nlmsg_type = SOCK_DIAG_BY_FAMILY,
+			.nlmsg_type = TCPDIAG_GETSOCK,
 			.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
-		.request = {.sdiag_family = family,
-			.sdiag_protocol = IPPROTO_TCP,
+		.request = {.idiag_family = AF_INET,
 			.idiag_ext = 1u << (INET_DIAG_INFO - 1),
 			.idiag_states = STATES},
 	};
@@ -183,11 +183,11 @@ static int ask(int fd, uint8_t family)
 }
 
 // The kernel writes each part of its list when it is asked for: nothing here waits.
-static int list_family(uint8_t family, tcp_visit *visit, void *context)
+int tcp_list(tcp_visit *visit, void *context)
 {
 	char buffer[32768];
 	_cleanup_close_ int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
-	int r = fd < 0 ? -errno : ask(fd, family);
+	int r = fd < 0 ? -errno : ask(fd);
 	while (r == 0) {
 		ssize_t n = recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT | MSG_TRUNC);
 		r = n < 0    ? -errno
@@ -197,14 +197,4 @@ static int list_family(uint8_t family, tcp_visit *visit, void *context)
 		            : tcp_take_answer(buffer, (size_t)n, visit, context);
 	}
 	return r < 0 ? r : 0;
-}
-
-int tcp_list(tcp_visit *visit, void *context)
-{
-	int r = list_family(AF_INET, visit, context);
-	if (r == 0) {
-		r = list_family(AF_INET6, visit, context);
-		r = r == -ENOENT || r == -EAFNOSUPPORT ? 0 : r; // a kernel without IPv6
-	}
-	return r;
 }

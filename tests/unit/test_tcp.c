@@ -14,7 +14,6 @@
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
-#include <linux/sock_diag.h>
 #include <linux/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -132,7 +131,7 @@ static void add_connection(struct answer *a, uint8_t family, size_t info_bytes)
 		.rta_len = (unsigned short)RTA_LENGTH(info_bytes), .rta_type = INET_DIAG_INFO};
 	struct nlmsghdr header = {
 		.nlmsg_len = (uint32_t)NLMSG_LENGTH(NLMSG_ALIGN(sizeof(m)) + attribute.rta_len),
-		.nlmsg_type = SOCK_DIAG_BY_FAMILY};
+		.nlmsg_type = TCPDIAG_GETSOCK};
 	char *at = a->bytes + a->n;
 	memcpy(at, &header, sizeof(header));
 	memcpy(at + sizeof(header), &m, sizeof(m));
