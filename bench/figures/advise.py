@@ -46,7 +46,7 @@ AHEAD = 0.1  # a loader is ahead if the training process waits for less of its t
 # whether it was left alone while advise was built
 Job = namedtuple("Job", "arguments batch limits sample_s held_out")
 JOBS = {
-    "cnn": Job(["--model", "cnn"], 16, (260, 300, 400), 0.002, False),
+    "cnn": Job(["--model", "cnn"], 16, (260, 300, 400), 0.0006, False),
     "resnet34": Job(["--model", "resnet34", "--image-size", "32"], 16, (980, 1000, 1040), 0.012, False),
     "lstm": Job(["--model", "lstm"], 16, (260, 290, 320), 0.015, False),
     "alexnet": Job(["--model", "alexnet", "--image-size", "64"], 16, (2460, 2500, 2540), 0.02, True),
@@ -411,11 +411,12 @@ def jpeg_files():
     return folder
 
 
-def dataset_of(preparation):
-    """Options of the job: samples in memory that are cropped, or JPEG files that are decoded."""
+def dataset_of(cell, preparation):
+    """Options of the job: samples in memory that are cropped, or JPEG files that are decoded. An epoch is so long that the start
+    of its workers, which no rate of iterations has, is a small part of it."""
     if preparation == "heavy":
         return ["--dataset", str(jpeg_files()), "--samples", str(IMAGES - IMAGES % max(GRID_BATCHES))]
-    return ["--samples", str(SAMPLES)]
+    return ["--samples", str(SAMPLES * max(1, math.ceil(GRID_S / JOBS[cell.model].sample_s / SAMPLES)))]
 
 
 def measured_rate(kept, cell, preparation, batch, workers, repeat=0, cpus=0):
@@ -423,7 +424,7 @@ def measured_rate(kept, cell, preparation, batch, workers, repeat=0, cpus=0):
 
     def measure():
         each = JOBS[cell.model].sample_s if preparation == "light" else max(0.01, JOBS[cell.model].sample_s)
-        dataset = dataset_of(preparation)
+        dataset = dataset_of(cell, preparation)
         steps = min(int(dataset[-1]) // batch, max(8, math.ceil(GRID_S / each / batch)))
         epochs = 1 + math.ceil(GRID_S / (each * batch * steps))
         job = command(cell, batch, workers, *dataset, "--steps", str(steps), "--epochs", str(epochs))
@@ -432,7 +433,7 @@ def measured_rate(kept, cell, preparation, batch, workers, repeat=0, cpus=0):
         rates = [float(text) for text in re.findall(r"^epoch .* (\d+) images/s$", found["output"], re.MULTILINE)]
         return {"rate": statistics.harmonic_mean(rates[1:]), "seconds": found["seconds"]}
 
-    return kept.get(["rate", *cell[:3], *dataset_of(preparation)[-1:], preparation, batch, workers, repeat, cpus], measure)
+    return kept.get(["rate", *cell[:3], *dataset_of(cell, preparation)[-1:], preparation, batch, workers, repeat, cpus], measure)
 
 
 def deviation(model, batch):
@@ -475,7 +476,7 @@ Grid = namedtuple("Grid", "cell preparation ours rates seconds repeats advised o
 
 def grid(kept, cell, preparation):
     """All rates of a grid, and those that belong to the answer."""
-    ours = answer(kept, cell, tuple(dataset_of(preparation)))
+    ours = answer(kept, cell, tuple(dataset_of(cell, preparation)))
     if ours.get("rate_model") is None:
         raise RuntimeError(ours.get("error") or "no model of throughput in the answer")
     places = [(batch, workers) for batch in GRID_BATCHES for workers in GRID_WORKERS]

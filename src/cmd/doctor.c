@@ -27,9 +27,9 @@ static bool has_value(const struct availability_value *v)
 }
 
 // Whether there is nothing yet, because no job does anything.
-static bool awaits_deeds(const struct availability_result *r)
+static bool waits_for_job(const struct availability_result *r)
 {
-	return r->source->of_deeds && r->failed.code == 0 && r->n_values == 0;
+	return r->source->needs_job && r->failed.code == 0 && r->n_values == 0;
 }
 
 static enum readiness_state state_of(const struct availability_result *r)
@@ -39,7 +39,7 @@ static enum readiness_state state_of(const struct availability_result *r)
 		values += has_value(&r->values[i]);
 		reasons += r->values[i].reason != NULL;
 	}
-	if (awaits_deeds(r)) {
+	if (waits_for_job(r)) {
 		return READINESS_AVAILABLE;
 	}
 	return values == 0 ? READINESS_MISSING : reasons ? READINESS_PARTLY : READINESS_AVAILABLE;
@@ -82,7 +82,7 @@ static bool stands_for_itself(enum entity_kind kind)
 static char *describe_measured(const struct availability_result *r)
 {
 	json_t *list = json_array();
-	for (size_t i = 0; awaits_deeds(r) && i < r->source->n_groups; i++) {
+	for (size_t i = 0; waits_for_job(r) && i < r->source->n_groups; i++) {
 		add_word(list, readiness_group_words(r->source, &r->source->groups[i]));
 	}
 	for (size_t i = 0; i < r->n_values; i++) {
@@ -333,7 +333,7 @@ static json_t *metric_to_json(const struct availability_value *v)
 static json_t *metric_names(const struct availability_result *r, const char *reason)
 {
 	json_t *names = json_array();
-	for (size_t i = 0; awaits_deeds(r) && !reason && i < r->source->n_groups; i++) {
+	for (size_t i = 0; waits_for_job(r) && !reason && i < r->source->n_groups; i++) {
 		const struct group *group = &r->source->groups[i];
 		for (size_t k = 0; k < group->n_metrics; k++) {
 			add_word(names, group->metrics[k].name);

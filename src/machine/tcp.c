@@ -81,6 +81,9 @@ static void take_info(const void *data, size_t length, struct tcp_connection *re
 	TAKE(ret->unready_us, length, &info, tcpi_rwnd_limited);
 	TAKE(ret->round_trip_us, length, &info, tcpi_rtt);
 	TAKE(ret->round_trip_least_us, length, &info, tcpi_min_rtt);
+	if (ret->round_trip_least_us == UINT32_MAX) { // none was measured
+		ret->round_trip_least_us = -1;
+	}
 }
 
 // message: what follows the header of a message.
@@ -101,6 +104,7 @@ static bool take_connection(const char *message, size_t n, struct tcp_connection
 		.user = m.idiag_uid,
 		.local = address_of(m.idiag_family, m.id.idiag_src),
 		.remote = address_of(m.idiag_family, m.id.idiag_dst),
+		.remote_port = ntohs(m.id.idiag_dport),
 		.sent_bytes = -1,
 		.received_bytes = -1,
 		.retransmitted = -1,

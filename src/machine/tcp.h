@@ -28,13 +28,14 @@ struct tcp_connection {
 	uint64_t cookie; // never given again while the machine runs
 	uid_t user; // who made the socket
 	struct tcp_address local, remote;
+	uint16_t remote_port;
 	// -1: this kernel does not tell.
 	int64_t sent_bytes; // acknowledged by the other side
 	int64_t received_bytes;
 	int64_t retransmitted; // packets
 	int64_t busy_us; // data were on their way, or waited to be sent
 	int64_t unready_us; // part of busy_us: the other side had no room for more
-	int64_t round_trip_us; // smoothed; of an idle connection the last one known
+	int64_t round_trip_us; // smoothed; of an idle connection the last one known; 0: none
 	int64_t round_trip_least_us; // of the last minutes
 };
 

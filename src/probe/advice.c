@@ -1071,9 +1071,30 @@ struct search {
 	struct error *e;
 };
 
+// The largest batch size by what was measured next to the limit, also under it: pinned memory is
+// the same there, because nothing that counts can be reclaimed.
+static struct estimate largest_between(const struct work *w)
+{
+	const struct advice *a = w->a;
+	struct memory_point points[ADVICE_PROBES_MAX];
+	size_t n = 0;
+	for (const struct advice_probe *p = a->base; p < a->probes + a->n; p++) {
+		bool counts = p->step == ADVICE_NOW || p->step == ADVICE_LINE ||
+		              p->step == ADVICE_VERIFY;
+		double bytes = limited_bytes(a, p);
+		if (counts && !p->apart && !p->failed && !ran_out(a, p) && bytes > 0 &&
+			batch_of(p) > 0) {
+			points[n++] = (struct memory_point){(double)batch_of(p), bytes, false};
+		}
+	}
+	return memory_point_largest(points, n, usable_bytes(w), MEMORY_DEVIATION_PINNED);
+}
+
 static void tell_search(const struct work *w, struct batch_search *s)
 {
 	const struct advice *a = w->a;
+	double between = a->pinned ? largest_between(w).value : NAN;
+	s->between = between < BATCH_MOST ? (int64_t)between : 0;
 	s->line = a->largest;
 	s->measured = (int64_t)largest_below(w);
 	s->fits = a->verified_batch > 0 ? a->verified_batch : 0;
@@ -1199,6 +1220,10 @@ static int find_largest(struct work *w, struct error *e)
 		return r;
 	}
 	a->largest_estimate = a->largest.value;
+	double beyond = a->pinned && !bent ? largest_between(w).high : NAN;
+	if (isfinite(beyond)) {
+		a->largest.high = fmax(a->largest.high, fmin(beyond, most_samples(a)));
+	}
 	if (a->failed_batch > 0 && a->failed_batch > a->verified_batch) {
 		a->largest.high = fmin(a->largest.high, (double)a->failed_batch - 1);
 		a->largest.value = fmin(a->largest.value, a->largest.high);

@@ -89,6 +89,9 @@ int64_t batch_search_next(const struct batch_search *s)
 	}
 	next = s->regular ? next : fmin(next, 2 * fmax(fits, (double)s->measured));
 	next = floor(s->fails > 0 ? next : fmin(next, s->line.high));
+	if (s->pinned && s->fails == 0 && next <= NARROW * fits) { // the line is reached
+		next = fmax(next, (double)s->between);
+	}
 	bool worth = next > fits && next > (s->regular ? NARROW : NARROW_IRREGULAR) * fits;
 	return worth ? (int64_t)next : 0;
 }

@@ -18,6 +18,8 @@ struct batch_search {
 	bool pinned; // the allocator of the host
 	// Known so far.
 	struct estimate line; // batch size at which the line meets the limit
+	// By what was measured on both sides of the limit (memory_point_largest()); 0: not known.
+	int64_t between;
 	int64_t measured; // largest whose memory was measured below the limit; 0: none
 	int64_t fits; // largest that ran under the limit; 0: none
 	int64_t fails; // smallest that did not fit; 0: none
@@ -26,7 +28,8 @@ struct batch_search {
 	bool bent; // what ran does not agree with the line
 };
 
-// What the search does, with the caller's context. Each updates line, measured, fits and fails.
+// What the search does, with the caller's context. Each updates line, between, measured,
+// fits and fails.
 struct batch_search_calls {
 	// Runs a batch size under the limit. Returns 1 if it fits, 0 if not; -ENODATA if that is
 	// not known, or no run can be made; or another -errno.

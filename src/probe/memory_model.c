@@ -210,3 +210,60 @@ struct estimate memory_model_largest(const struct memory_model *m, double limit,
 		.high = largest(m, limit, most, EDGE_LOW),
 	};
 }
+
+// The points next to the limit: the largest batch sizes below it, and the smallest one at or above.
+// Of repeats the largest counts. batch 0: none.
+struct neighbours {
+	struct memory_point lower, below, above;
+};
+
+static struct neighbours find_neighbours(const struct memory_point *points, size_t n, double limit)
+{
+	struct neighbours f = {0};
+	for (size_t i = 0; i < n; i++) {
+		const struct memory_point *p = &points[i];
+		bool nearer = !(f.above.batch > 0) || p->batch < f.above.batch ||
+		              (p->batch == f.above.batch && p->bytes > f.above.bytes);
+		f.above = p->bytes >= limit && nearer ? *p : f.above;
+	}
+	for (size_t i = 0; i < n; i++) {
+		const struct memory_point *p = &points[i];
+		bool same = p->batch == f.below.batch;
+		if (p->bytes >= limit || (f.above.batch > 0 && p->batch >= f.above.batch)) {
+			continue;
+		}
+		if (p->batch > f.below.batch || (same && p->bytes > f.below.bytes)) {
+			f.lower = same ? f.lower : f.below;
+			f.below = *p;
+		} else if (!same &&
+			   (p->batch > f.lower.batch ||
+				   (p->batch == f.lower.batch && p->bytes > f.lower.bytes))) {
+			f.lower = *p;
+		}
+	}
+	return f;
+}
+
+// Where the line through two points meets the limit; NAN: it does not ascend.
+static double meets(const struct memory_point *one, const struct memory_point *two, double limit)
+{
+	double slope = (two->bytes - one->bytes) / (two->batch - one->batch);
+	return slope > 0 ? one->batch + (limit - one->bytes) / slope : NAN;
+}
+
+struct estimate memory_point_largest(
+	const struct memory_point *points, size_t n, double limit, double deviation)
+{
+	const struct neighbours f = find_neighbours(points, n, limit);
+	struct estimate e = {NAN, NAN, NAN};
+	if (f.below.batch > 0 && f.above.batch > 0) {
+		// Another run may need a little more.
+		e.value = fmax(
+			f.below.batch, floor(meets(&f.below, &f.above, limit * (1 - deviation))));
+		e.low = e.value;
+	}
+	if (f.lower.batch > 0) {
+		e.high = floor(meets(&f.lower, &f.below, limit * (1 + NORMAL_95 * deviation)));
+	}
+	return e;
+}

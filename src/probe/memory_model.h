@@ -48,6 +48,13 @@ bool memory_model_fit(
 	struct memory_point *points, size_t n, double deviation, struct memory_model *ret);
 // Bytes at a batch size, with a 95 % interval for one more run.
 struct estimate memory_model_bytes(const struct memory_model *m, double batch);
+// The largest batch size whose memory is at most `limit` bytes by what was measured next to it,
+// without a line through all points: memory often grows faster with larger batches (another
+// algorithm, more of a step in memory at once), and then a line through distant points lies above
+// it in between. value, low: by the straight line between the points on both sides of the limit.
+// high: by that through the two below it. NAN: not enough points, or they do not ascend.
+struct estimate memory_point_largest(
+	const struct memory_point *points, size_t n, double limit, double deviation);
 // The largest batch size whose memory is at most `limit` bytes, at most `most`; 0: not even 1.
 // value: of the line; low and high: of the 95 % interval of a run.
 struct estimate memory_model_largest(const struct memory_model *m, double limit, double most);

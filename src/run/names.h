@@ -71,7 +71,6 @@
 
 // network: another machine that the job has TCP connections to; its attribute `peer` is true
 #define NAME_TCP_SENT "strain.tcp.sent"
-#define NAME_TCP_RECEIVED "strain.tcp.received"
 #define NAME_TCP_RETRANSMITTED "strain.tcp.retransmitted"
 #define NAME_TCP_BUSY "strain.tcp.busy_time"
 #define NAME_TCP_ROUND_TRIP "strain.tcp.round_trip"

@@ -280,22 +280,29 @@ static enum rank_waits fill_waits(struct phase_rank *ranks, size_t n)
 	return any ? WAITS_MARKED : infer_waits(ranks, n);
 }
 
+double phases_waits_scatter(const struct phase_rank *ranks, size_t n)
+{
+	double steady = INFINITY;
+	for (size_t i = 0; i < n; i++) {
+		steady = fmin(steady, (double)ranks[i].steady);
+	}
+	return WAITS_SCATTER / sqrt(fmax(1, steady));
+}
+
 // The rank that waits least; if waits are not known, the one with the longest iterations.
 static void find_slowest(struct phase_rank *ranks, size_t n, enum rank_waits waits)
 {
 	struct phase_rank *slowest = NULL;
 	double least = INFINITY, most = -INFINITY;
-	uint64_t steady = UINT64_MAX;
 	for (size_t i = 0; i < n; i++) {
 		struct phase_rank *rank = &ranks[i];
 		double ahead = isfinite(rank->waits) ? rank->waits : -log(rank->p50_s);
 		slowest = ahead < least ? rank : slowest;
 		least = fmin(least, ahead);
 		most = fmax(most, ahead);
-		steady = rank->steady < steady ? rank->steady : steady;
 	}
 	bool estimated = waits == WAITS_IN_BACKWARD || waits == WAITS_IN_FORWARD;
-	double scatter = estimated ? WAITS_SCATTER / sqrt((double)steady) : 0;
+	double scatter = estimated ? phases_waits_scatter(ranks, n) : 0;
 	if (slowest && most - least >= fmax(IMBALANCE, scatter)) {
 		slowest->slowest = true;
 	}

@@ -215,6 +215,8 @@ enum rank_waits {
 	WAITS_IN_BACKWARD, // inferred: backward ends when all ranks have exchanged gradients
 	WAITS_IN_FORWARD, // inferred: forward begins with an exchange, or one rank's has other work
 };
+// By how much the inferred waits of equal ranks may differ, as shares of an iteration.
+double phases_waits_scatter(const struct phase_rank *ranks, size_t n);
 // Finds what each rank waits for the others, and which one they wait for. The ranks belong to one
 // job, and may come from several runs of it.
 enum rank_waits phases_judge_ranks(struct phase_rank *ranks, size_t n);

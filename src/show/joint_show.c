@@ -206,19 +206,6 @@ static void append_host(struct text *t, const char *host)
 	text_append_printable(t, name, strlen(name));
 }
 
-// The largest share of the time in which data of another machine's rank were on their way.
-static double busiest_of_others(const struct joint *j, const struct joint_rank *rank)
-{
-	double most = NAN;
-	for (size_t i = 0; i < j->n; i++) {
-		const struct joint_link *link = &j->ranks[i].link;
-		if (strcmp(link->local, rank->link.local) != 0) {
-			most = fmax(most, link->busy);
-		}
-	}
-	return most;
-}
-
 // "data are on their way to rank 0 (10.0.0.1) 97 % of the time, at 12 MB/s".
 static void append_link(struct text *t, const struct joint_link *link)
 {
@@ -234,32 +221,34 @@ static void append_link(struct text *t, const struct joint_link *link)
 	text_append_string(t, "/s");
 }
 
+// How many ranks the run of a rank has.
+static size_t count_ranks_of_run(const struct joint *j, const struct joint_rank *rank)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < j->n; i++) {
+		n += j->ranks[i].run == rank->run;
+	}
+	return n;
+}
+
 static void append_slow_link(struct text *t, const struct joint *j, const struct joint_rank *r)
 {
-	double others = busiest_of_others(j, r);
 	text_append_string(t, " sends slowly: its ");
 	append_link(t, &r->link);
-	if (isfinite(others)) {
+	if (isfinite(j->others_busy)) {
 		text_append_string(t, "; those of the others at most ");
-		words_append_percent(t, others);
+		words_append_percent(t, j->others_busy);
 	}
 }
 
 static void append_distance(struct text *t, const struct joint *j, const struct joint_rank *r)
 {
-	double others = NAN;
 	char here[32], there[32];
-	for (size_t i = 0; i < j->n; i++) {
-		const struct joint_link *link = &j->ranks[i].link;
-		if (strcmp(link->local, r->link.local) != 0) {
-			others = fmax(others, link->nearest_s);
-		}
-	}
 	text_format(t,
-		": it is far from the others: a packet to the nearest and back takes %s, between "
-		"the others %s",
+		" is far from the others: a packet to the nearest and back takes %s, between the "
+		"others %s",
 		text_seconds(here, sizeof(here), r->link.nearest_s),
-		text_seconds(there, sizeof(there), others));
+		text_seconds(there, sizeof(there), j->others_nearest_s));
 }
 
 static void append_slowest(struct text *t, const struct joint *j)
@@ -267,7 +256,9 @@ static void append_slowest(struct text *t, const struct joint *j)
 	const struct joint_rank *r = &j->ranks[j->slowest];
 	double waits = mean_waits(j);
 	char seconds[32];
-	text_format(t, "rank %d on ", r->number);
+	if (j->reason == REASON_OWN || count_ranks_of_run(j, r) == 1) {
+		text_format(t, "rank %d on ", r->number);
+	}
 	append_host(t, r->host);
 	if (j->reason == REASON_LINK) {
 		append_slow_link(t, j, r);
@@ -491,7 +482,9 @@ int joint_show_append(struct text *t, const struct joint *j)
 		text_append_string(t, "the network between the ranks is the limit: ");
 		text_format(t, "rank %d's ", j->ranks[j->busiest].number);
 		append_link(t, &j->ranks[j->busiest].link);
-		text_append_string(t, "; no rank sends much more slowly than the others\n");
+		text_append_string(t, isfinite(j->others_busy)
+					      ? "; no rank sends much more slowly than the others\n"
+					      : "\n");
 	} else {
 		text_append_string(
 			t, j->waits != WAITS_UNKNOWN

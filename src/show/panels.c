@@ -145,6 +145,7 @@ static const struct panel_spec panel_table[] = {
 				.kind = ENTITY_NETWORK,
 				.value = LINE_RATE,
 				.metrics = {"strain.tcp.busy_time"},
+				.of_peers = true,
 				.hue = JOB_HUE,
 				.window_ms = SHARE_WINDOW_MS},
 		}},
@@ -254,7 +255,8 @@ static int add_line(struct panel *panel, const struct analysis *a, const struct 
 	void *lines = panel->lines;
 	int r = array_reserve(&lines, &panel->capacity, panel->n + 1, sizeof(*panel->lines));
 	panel->lines = lines;
-	line.label = several ? device_label(panel, spec, entity, number) : strdup(spec->label);
+	line.label = several || spec->of_peers ? device_label(panel, spec, entity, number)
+	                                       : strdup(spec->label);
 	if (r < 0 || !line.label) {
 		free(line.label);
 		return -ENOMEM;
@@ -266,11 +268,16 @@ static int add_line(struct panel *panel, const struct analysis *a, const struct 
 	return 0;
 }
 
-static size_t count_entities(const struct analysis *a, enum entity_kind kind)
+static bool belongs_to(const struct entity *entity, const struct line_spec *spec)
+{
+	return entity->kind == spec->kind && entity_flag(entity, "peer") == spec->of_peers;
+}
+
+static size_t count_entities(const struct analysis *a, const struct line_spec *spec)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < a->tables.entities.n; i++) {
-		n += a->tables.entities.items[i].kind == kind;
+		n += belongs_to(&a->tables.entities.items[i], spec);
 	}
 	return n;
 }
@@ -278,10 +285,10 @@ static size_t count_entities(const struct analysis *a, enum entity_kind kind)
 // Adds a line for each entity of the row's kind.
 static int add_lines(struct panel *panel, const struct analysis *a, const struct line_spec *spec)
 {
-	size_t number = 0, n = count_entities(a, spec->kind);
+	size_t number = 0, n = count_entities(a, spec);
 	for (size_t i = 0; i < a->tables.entities.n; i++) {
 		const struct entity *entity = &a->tables.entities.items[i];
-		if (entity->kind != spec->kind) {
+		if (!belongs_to(entity, spec)) {
 			continue;
 		}
 		if (number >= PANEL_MOST_LINES) {
@@ -311,7 +318,7 @@ static int plan_panel(
 {
 	size_t n = count_specs(spec);
 	bool split = n > 1 && spec->lines[0].kind == spec->lines[n - 1].kind &&
-	             count_entities(a, spec->lines[0].kind) > 1;
+	             count_entities(a, &spec->lines[0]) > 1;
 	struct panel *panel = split ? NULL : add_panel(panels, spec, NULL);
 	for (size_t i = 0; i < n; i++) {
 		panel = split ? add_panel(panels, spec, spec->lines[i].label) : panel;

@@ -39,6 +39,7 @@ struct line_spec {
 	// Time for which a counter may stay constant before that counts as 0: the kernel's update
 	// interval.
 	unsigned hold_ms;
+	bool of_peers; // of entities `network`: of other machines, else of interfaces
 	bool fallback; // used only if no line before it in the panel had readings
 };
 

@@ -359,8 +359,11 @@ static struct joint_link link_of(const struct analysis *a)
 	struct network_facts n;
 	const struct stretch stretch = facts_stretch(a);
 	network_facts_fill(a, &stretch, &n);
-	struct joint_link link = {
-		.busy = n.busy, .rate = n.busy_rate, .nearest_s = n.least_round_trip_s, .to = -1};
+	struct joint_link link = {.busy = n.busy,
+		.rate = n.busy_rate,
+		.nearest_s = n.least_round_trip_s,
+		.space = n.space,
+		.to = -1};
 	snprintf(link.local, sizeof(link.local), "%s", n.local ? n.local : "");
 	snprintf(link.peer, sizeof(link.peer), "%s", n.peer ? n.peer : "");
 	return link;
@@ -604,7 +607,7 @@ static size_t latest_of(const struct joint *j, const size_t *at, double ratio)
 // The lower end of the 95 % interval of the mean of values in order of time.
 static double least_mean(const double *values, size_t n)
 {
-	enum { BATCHES_MOST = 12, BATCH_LEAST = 4 };
+	enum { BATCHES_MOST = 12, BATCH_LEAST = 2 };
 	size_t batches = n / BATCH_LEAST < BATCHES_MOST ? n / BATCH_LEAST : BATCHES_MOST;
 	double sum = 0, squares = 0;
 	for (size_t b = 0; b < batches; b++) {
@@ -696,9 +699,9 @@ static bool lacks_cpus(const struct joint *j)
 	return j->slowest < j->n && j->ranks[j->slowest].cpu_wait_share >= others + CPU_WAIT_MORE;
 }
 
-// Whether the others' waits for the slowest rank exceed what such waits scatter by, in the common
-// iterations: by the means of batches of neighbours, which are nearly independent. Without common
-// iterations it is not known, and the sums count.
+// Whether the others' estimated waits for the slowest rank exceed what such waits scatter by, in
+// the common iterations: by the means of batches of neighbours, which are nearly independent.
+// Without common iterations it is not known, and the sums count.
 static int check_slowest(struct joint *j)
 {
 	_cleanup_free_ size_t *at = calloc(j->n, sizeof(*at));
@@ -708,7 +711,8 @@ static int check_slowest(struct joint *j)
 	if (!at || !others || !longer) {
 		return -ENOMEM;
 	}
-	for (size_t i = 0; i < j->ranks[0].n_steps && j->slowest < j->n; i++) {
+	bool estimated = j->waits == WAITS_IN_BACKWARD || j->waits == WAITS_IN_FORWARD;
+	for (size_t i = 0; i < j->ranks[0].n_steps && estimated && j->slowest < j->n; i++) {
 		if (!find_common(j, i, at)) {
 			continue;
 		}
@@ -720,8 +724,8 @@ static int check_slowest(struct joint *j)
 				others[known++] = step->waits;
 			}
 		}
-		if (known > 0 && isfinite(own->waits) && own->length > 0) {
-			longer[n++] = (median_of(others, known) - own->waits) / own->length;
+		if (known > 0 && isfinite(own->waits)) {
+			longer[n++] = median_of(others, known) - own->waits;
 		}
 	}
 	if (n >= COMMON_LEAST && !(least_mean(longer, n) > 0) && !lacks_cpus(j)) {
@@ -787,10 +791,15 @@ static int judge(struct joint *j)
 	return r < 0 ? r : find_longer_phase(j);
 }
 
-// Whether two ranks send from different machines.
+bool joint_apart(const struct joint_rank *a, const struct joint_rank *b)
+{
+	bool known = isfinite(a->link.space) && isfinite(b->link.space);
+	return strcmp(a->host, b->host) != 0 || (known && a->link.space != b->link.space);
+}
+
 static bool apart(const struct joint *j, size_t one, size_t other)
 {
-	return strcmp(j->ranks[one].link.local, j->ranks[other].link.local) != 0;
+	return joint_apart(&j->ranks[one], &j->ranks[other]);
 }
 
 // The rank with the largest value; of those on other machines the largest is `ret_next`, NAN for
@@ -829,7 +838,7 @@ static size_t count_machines(const struct joint *j)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < j->n; i++) {
-		bool seen = j->ranks[i].link.local[0] == '\0';
+		bool seen = !isfinite(j->ranks[i].link.busy);
 		for (size_t k = 0; k < i && !seen; k++) {
 			seen = !apart(j, i, k);
 		}
@@ -838,13 +847,21 @@ static size_t count_machines(const struct joint *j)
 	return n;
 }
 
+// Finds the ranks that links lead to. One that leads to none says nothing about the exchange of the
+// ranks, if the runs of all ranks are here.
 static void find_ends(struct joint *j)
 {
+	bool all = j->world <= 0 || (uint64_t)j->world == j->n;
 	for (size_t i = 0; i < j->n; i++) {
 		struct joint_link *link = &j->ranks[i].link;
-		for (size_t k = 0; k < j->n && link->to < 0 && *link->peer; k++) {
-			bool there = strcmp(link->peer, j->ranks[k].link.local) == 0;
-			link->to = there ? j->ranks[k].number : -1;
+		size_t there = 0;
+		for (size_t k = 0; k < j->n && *link->peer; k++) {
+			if (strcmp(link->peer, j->ranks[k].link.local) == 0) {
+				link->to = there++ == 0 ? j->ranks[k].number : -1;
+			}
+		}
+		if (there == 0 && all) {
+			link->busy = link->rate = link->nearest_s = NAN;
 		}
 	}
 }
@@ -866,20 +883,23 @@ static void set_slowest(struct joint *j, size_t slowest, enum joint_reason reaso
 static void judge_network(struct joint *j)
 {
 	double next_busy, next_s;
+	find_ends(j);
 	size_t sends = find_most(j, link_busy, &next_busy);
 	size_t far = find_most(j, link_nearest, &next_s);
-	find_ends(j);
 	j->busiest = j->n;
 	bool limits = sends < j->n && j->ranks[sends].link.busy >= LINK_BUSY;
 	bool explained = j->slowest < j->n && j->phase >= 0;
 	if (!limits || explained) {
 		return;
 	}
-	double far_s = j->ranks[far < j->n ? far : 0].link.nearest_s;
-	if (far < j->n && count_machines(j) > 2 && far_s >= FAR_LEAST_S && far_s >= FAR * next_s) {
-		set_slowest(j, far, REASON_DISTANCE);
-	} else if (j->ranks[sends].link.busy >= LINK_BUSIER * next_busy) {
+	double far_s = far < j->n ? j->ranks[far].link.nearest_s : NAN;
+	bool is_far = count_machines(j) > 2 && far_s >= FAR_LEAST_S && far_s >= FAR * next_s;
+	j->others_busy = next_busy;
+	j->others_nearest_s = next_s;
+	if (j->ranks[sends].link.busy >= LINK_BUSIER * next_busy) {
 		set_slowest(j, sends, REASON_LINK);
+	} else if (is_far) {
+		set_slowest(j, far, REASON_DISTANCE);
 	} else if (strcmp(j->ranks[sends].run->verdict, bottleneck_name(BOTTLENECK_NETWORK)) == 0) {
 		j->busiest = sends;
 	}

@@ -35,8 +35,9 @@ struct joint_link {
 	double busy; // share of the time in which data are on their way; NAN: none known
 	double rate; // bytes per second of that time
 	double nearest_s; // least round trip to any machine; NAN
+	double space; // its network namespace; NAN
 	char local[64], peer[64]; // addresses; escape them
-	int to; // the rank there; -1: not known
+	int to; // the rank there; -1: not known, or several
 };
 
 // Why a rank is slower than the others.
@@ -76,6 +77,9 @@ struct joint {
 	// Index of the rank that the others wait for; n: none.
 	size_t slowest;
 	enum joint_reason reason; // if there is a slowest
+	// Of the ranks on other machines than the one that sends for longest, or is farthest: the
+	// largest; NAN: not known.
+	double others_busy, others_nearest_s;
 	// Where no rank's link is slower than the others', but the network is the limit: its rank
 	// that sends for longest; n: none.
 	size_t busiest;
@@ -90,6 +94,8 @@ struct joint {
 // catalogue has no job of several runs, or not that one; as reader_open.
 int joint_read(const struct catalogue *c, const char *name, struct joint *ret, struct error *e);
 void joint_done(struct joint *j);
+// Whether two ranks are on different machines, or in different containers of one.
+bool joint_apart(const struct joint_rank *a, const struct joint_rank *b);
 
 // Which runs of a catalogue are surely the ranks of one job: they have ranks, or a name and ran at
 // the same time.

@@ -58,17 +58,38 @@ static struct judgement judge_exchange(const struct facts *f)
 		fmax(most, asleep), backward ? PHASE_BACKWARD : PHASE_COMMUNICATION};
 }
 
-// A rank whose data are on their way to another machine while it waits, waits for the network.
-// Where they nearly always are, the network is the limit, whatever else is hidden behind it.
+// The time that a rank surely waits while its data are on their way: as far as both do not fit into
+// an iteration one after the other.
+static double sure_overlap(double busy, double waits)
+{
+	return fmax(0, busy + waits - 1);
+}
+
+// Whether ranks exchange data with other machines: some of them are not in this run.
+static bool has_ranks_elsewhere(const struct facts *f)
+{
+	return f->ranks.world > 0 ? f->ranks.world > f->ranks.n
+	                          : facts_share(f, PHASE_COMMUNICATION) > 0;
+}
+
+// A rank that waits while its data are on their way to another machine waits for the network. Of
+// the overlap of the two only bounds are known: the middle. With a GPU, what a rank waits is not
+// known, but a link that is always busy limits it.
 static struct judgement judge_network(const struct facts *f, const struct causes *found)
 {
 	(void)found;
 	struct judgement waits = judge_exchange(f);
-	bool several = f->ranks.n > 1 || f->ranks.world > 1 ||
-	               facts_share(f, PHASE_COMMUNICATION) > 0;
-	double busy = several ? cause_known(f->network.busy) : 0;
-	return (struct judgement){
-		busy >= NETWORK_FULL ? busy : fmin(busy, waits.share), waits.shows_in};
+	double busy = has_ranks_elsewhere(f) ? cause_known(f->network.busy) : 0;
+	double share = (sure_overlap(busy, waits.share) + fmin(busy, waits.share)) / 2;
+	bool full = f->gpu.used && busy >= NETWORK_FULL;
+	return (struct judgement){full ? fmax(share, busy) : share, waits.shows_in};
+}
+
+static enum grounds grounds_network(const struct facts *f)
+{
+	double waits = judge_exchange(f).share, busy = cause_known(f->network.busy);
+	bool surely = sure_overlap(busy, waits) >= fmin(busy, waits) / 2;
+	return surely ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
 }
 
 static struct judgement judge_ranks(const struct facts *f, const struct causes *found)
@@ -104,15 +125,20 @@ static void advise_network(struct book *b, const struct cause *cause)
 {
 	const struct network_facts *n = &b->f->network;
 	struct text less = {0}, fewer = {0}, basis = {0}, sent = {0};
-	text_append_string(&less, "send gradients with 16 bits");
+	text_append_string(&less, "send gradients with 16 bits, if they have 32");
 	if (b->f->framework == FRAMEWORK_PYTORCH) {
 		text_append_string(&less,
-			": model.register_comm_hook(None, default_hooks.fp16_compress_hook)");
+			": DistributedDataParallel's "
+			"register_comm_hook(None, default_hooks.fp16_compress_hook)");
 	}
 	words_append_bytes(&sent, n->sent_rate * b->f->length_s.value);
 	text_append_string(&sent, " sent in an iteration, at ");
 	append_network(&sent, n);
-	advice_suggest(b, advice_gain_of(cause->share, 0.5), &less, &sent);
+	if (b->f->gpu.used) { // it may overlap with computing
+		advice_suggest_at_most(b, cause->share.value / 2, &less, &sent);
+	} else {
+		advice_suggest(b, advice_gain_of(cause->share, 0.5), &less, &sent);
+	}
 	text_append_string(&fewer, "exchange less often: larger batches, or several in no_sync(); "
 				   "or a faster network");
 	text_append_string(&basis, "data are on their way to another machine ");
@@ -121,9 +147,14 @@ static void advise_network(struct book *b, const struct cause *cause)
 	advice_suggest_at_most(b, cause->share.value, &fewer, &basis);
 }
 
+static bool is_imbalanced(const struct rank_facts *r)
+{
+	return r->waits_most - r->waits_least >= fmax(IMBALANCE, r->scatter);
+}
+
 static enum grounds grounds_ranks(const struct facts *f)
 {
-	bool seen = f->ranks.waits_most - f->ranks.waits_least >= IMBALANCE;
+	bool seen = is_imbalanced(&f->ranks);
 	return seen && !f->ranks.inferred ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
 }
 
@@ -132,7 +163,7 @@ static void say_ranks(struct text *t, const struct facts *f, const struct cause 
 	const struct rank_facts *r = &f->ranks;
 	text_append_string(t, "waits for other ranks, ");
 	cause_append_share(t, cause);
-	if (r->waits_most - r->waits_least >= IMBALANCE) {
+	if (is_imbalanced(r)) {
 		text_format(t, ": rank %d of %u is slower than the others", r->slowest, r->n);
 	} else if (is_alone(f)) {
 		text_format(t, ": this run has one of %" PRId64, r->world);
@@ -143,7 +174,7 @@ static void advise_ranks(struct book *b, const struct cause *cause)
 {
 	const struct rank_facts *r = &b->f->ranks;
 	struct text action = {0}, basis = {0};
-	if (r->waits_most - r->waits_least >= IMBALANCE) {
+	if (is_imbalanced(r)) {
 		text_format(&action,
 			"give rank %d the same amount of work and resources as the others",
 			r->slowest);
@@ -279,8 +310,9 @@ static void advise_leak(struct book *b, const struct cause *cause)
 const struct cause_kind cause_network = {
 	.name = "network",
 	.part = "the network between ranks",
+	.of_device = true, // NCCL's kernels wait on the device
 	.judge = judge_network,
-	.grounds = grounds_measured,
+	.grounds = grounds_network,
 	.say = say_network,
 	.advise = advise_network,
 };

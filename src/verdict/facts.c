@@ -639,7 +639,8 @@ static const struct network_facts network_none = {.busy = NAN,
 	.sent_rate = NAN,
 	.round_trip_s = NAN,
 	.least_round_trip_s = NAN,
-	.retransmitted = NAN};
+	.retransmitted = NAN,
+	.space = NAN};
 
 void facts_init(struct facts *f)
 {
@@ -881,6 +882,7 @@ static void fill_ranks(const struct phases *p, struct facts *f)
 {
 	f->ranks.n = p->n_ranks > 0 ? (unsigned)p->n_ranks : 1;
 	f->ranks.inferred = p->waits_inferred;
+	f->ranks.scatter = p->waits_inferred ? phases_waits_scatter(p->ranks, p->n_ranks) : 0;
 	f->ranks.own = p->n_ranks > 1 ? p->ranks[0].waits : NAN;
 	for (size_t i = 0; i < p->n_ranks && p->n_ranks > 1; i++) {
 		const struct phase_rank *rank = &p->ranks[i];
@@ -980,7 +982,8 @@ void network_facts_fill(
 	*ret = network_none;
 	for (size_t i = 0; i < a->tables.entities.n; i++) {
 		const struct entity *peer = &a->tables.entities.items[i];
-		if (peer->kind != ENTITY_NETWORK || !entity_flag(peer, "peer")) {
+		bool service = isfinite(entity_number(peer, "service")); // no rank
+		if (peer->kind != ENTITY_NETWORK || !entity_flag(peer, "peer") || service) {
 			continue;
 		}
 		double busy = rate_over(
@@ -1000,6 +1003,7 @@ void network_facts_fill(
 				&a->tables, peer->id, NAME_TCP_ROUND_TRIP, FIGURE_MEAN),
 			.retransmitted = rate_over(a->tables.reader, &a->stops, peer->id,
 				NAME_TCP_RETRANSMITTED, stretch),
+			.space = entity_number(peer, "namespace"),
 			.local = entity_text(peer, "local"),
 			.peer = entity_text(peer, "remote"),
 		};

@@ -69,6 +69,7 @@ struct network_facts {
 	double round_trip_s; // mean of the smoothed ones
 	double least_round_trip_s; // to the nearest machine of all
 	double retransmitted; // packets per second
+	double space; // number of the network namespace
 	const char *local, *peer; // addresses; from the file: escape them; NULL
 };
 
@@ -79,6 +80,7 @@ struct rank_facts {
 	double waits_least;
 	double own; // of the rank whose iterations these are
 	bool inferred; // from backward, which then includes the wait (phases.h)
+	double scatter; // by which inferred waits of equal ranks may differ; 0: not inferred
 	int slowest; // number of the rank that waits least
 };
 

@@ -39,32 +39,32 @@ rows() { # RUN SQL
 }
 
 # Answers each of 5 requests of 1,000 bytes with 200,000.
-serve() {
+serve() { # PORT
 	cat >server.py <<-'END'
-		import socket, threading
+		import socket, sys, threading
 		def answer(one):
 		    with one:
 		        for _ in range(5):
 		            one.recv(1000, socket.MSG_WAITALL)
 		            one.sendall(b"x" * 200000)
 		        one.recv(1)
-		with socket.create_server(("0.0.0.0", 7000)) as server:
+		with socket.create_server(("0.0.0.0", int(sys.argv[1]))) as server:
 		    print("ready", flush=True)
 		    while True:
 		        threading.Thread(target=answer, args=server.accept()[:1], daemon=True).start()
 	END
 	cat >client.py <<-'END'
 		import socket, sys, time
-		with socket.create_connection((sys.argv[1], 7000)) as one:
+		with socket.create_connection((sys.argv[1], int(sys.argv[2]))) as one:
 		    for _ in range(5):
 		        one.sendall(b"y" * 1000)
 		        left = 200000
 		        while left:
 		            left -= len(one.recv(left))
 		        time.sleep(0.5)
-		    time.sleep(float(sys.argv[2]))
+		    time.sleep(float(sys.argv[3]))
 	END
-	"$MACHINES" exec "$NAME" 0 python3 server.py >server.out 3>&- &
+	"$MACHINES" exec "$NAME" 0 python3 server.py "$1" >server.out 3>&- &
 	SERVER=$!
 	for _ in $(seq 100); do
 		grep -q ready server.out && return
@@ -76,10 +76,10 @@ serve() {
 
 @test "traffic with another machine, as the job's sockets have it; other programs' and the machine's own are not the job's" {
 	machines 2
-	serve
-	"$MACHINES" exec "$NAME" 1 python3 client.py 10.77.0.1 6 3>&- & # not of the job
+	serve 7000
+	"$MACHINES" exec "$NAME" 1 python3 client.py 10.77.0.1 7000 6 3>&- & # not of the job
 	local other=$!
-	on 1 "$STRAIN" run -o runs/a.strain -- python3 client.py 10.77.0.1 2.5 2>said
+	on 1 "$STRAIN" run -o runs/a.strain -- python3 client.py 10.77.0.1 7000 2.5 2>said
 	kill "$other" || true
 	[ "$(rows runs/a.strain "select count(*) from entity where kind = 'network' and key like 'tcp:%'")" = 1 ]
 	[ "$(rows runs/a.strain "select name from entity where key like 'tcp:%'")" = 10.77.0.1 ]
@@ -91,9 +91,17 @@ serve() {
 
 @test "a job without connections to other machines has no such entity; its own addresses are no network" {
 	machines 1
-	serve
-	on 0 "$STRAIN" run -o runs/a.strain -- python3 client.py 10.77.0.1 1 2>said
+	serve 7000
+	on 0 "$STRAIN" run -o runs/a.strain -- python3 client.py 10.77.0.1 7000 1 2>said
 	[ "$(rows runs/a.strain "select count(*) from entity where key like 'tcp:%'")" = 0 ]
+}
+
+@test "a service of another machine is no rank: its port is in its name, and the verdict does not count it" {
+	machines 2
+	serve 443
+	on 1 env RANK=0 WORLD_SIZE=2 "$STRAIN" run -o runs/a.strain -- python3 client.py 10.77.0.1 443 2.5 2>said
+	[ "$(rows runs/a.strain "select name from entity where key like 'tcp:%'")" = 10.77.0.1:443 ]
+	[ "$(rows runs/a.strain "select json_extract(attributes, '\$.service') from entity where key like 'tcp:%'")" = 443 ]
 }
 
 @test "a job in a network namespace of its own: missing, with the reason" {
@@ -144,4 +152,14 @@ print(eval(sys.argv[1], {"j": j, "slowest": j["slowest"], "ranks": j["ranks"]}))
 	"$STRAIN" show --json runs >j
 	[ "$(field 'slowest is None or slowest["reason"] != "network"' j)" = True ]
 	[ "$(field '"network" in [r["verdict"] for r in ranks]' j)" = False ]
+}
+
+@test "of three machines, the one that is far from the others is named" {
+	has_torch
+	machines 3
+	"$MACHINES" far "$NAME" 2 0.01 2>said || skip "no packet sockets here: $(tail -n 1 said)"
+	ranks 3 --batches 30
+	"$STRAIN" show --json runs >j
+	[ "$(field 'slowest["rank"], slowest["reason"]' j)" = "(2, 'distance')" ]
+	"$STRAIN" show runs | grep -Eq '^rank 2 on .* is far from the others: a packet to the nearest and back takes 2[0-9](\.[0-9])? ms'
 }

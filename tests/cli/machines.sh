@@ -6,6 +6,7 @@
 #
 #   machines.sh up NAME N             makes NAME0 to NAME(N-1): eth0 is 10.77.0.1 to 10.77.0.N
 #   machines.sh slow NAME I RATE      what machine I sends goes at RATE (10mbit); NAME I none: at full speed again
+#   machines.sh far NAME I SECONDS    each packet from or to machine I takes so much longer
 #   machines.sh exec NAME I COMMAND   runs a command on it
 #   machines.sh down NAME
 set -eu
@@ -32,6 +33,17 @@ slow)
 		ip netns exec "$name$3" tc qdisc add dev eth0 root tbf rate "$4" burst 64k latency 100ms
 	fi
 	;;
+far)
+	here=$(dirname "$0")
+	for machine in $(ip netns list | sed -n "s/^\($name[0-9][0-9]*\)\( .*\)\{0,1\}$/\1/p"); do
+		nsenter --net="/run/netns/$machine" "$here/delay.py" --whole eth0
+	done
+	ip netns exec "$name" ip link set "port$3" nomaster
+	ip netns exec "$name" ip link add "near$3" type veth peer name "far$3"
+	ip netns exec "$name" ip link set "near$3" master bridge up
+	ip netns exec "$name" ip link set "far$3" up
+	nsenter --net="/run/netns/$name" "$here/delay.py" "port$3" "far$3" "$4" </dev/null >/dev/null 2>&1 3>&- &
+	;;
 exec)
 	machine=$name$3
 	shift 3
@@ -40,12 +52,15 @@ exec)
 	exec nsenter --net="/run/netns/$machine" unshare --uts sh -c 'hostname "$1"; shift; exec "$@"' sh "$machine" "$@"
 	;;
 down)
+	for process in $(ip netns pids "$name" 2>/dev/null); do
+		kill "$process" # the delay
+	done
 	for machine in $(ip netns list | sed -n "s/^\($name[0-9]*\)\( .*\)\{0,1\}$/\1/p"); do
 		ip netns del "$machine"
 	done
 	;;
 *)
-	echo "machines.sh: expected up, slow, exec or down, found '$what'" >&2
+	echo "machines.sh: expected up, slow, far, exec or down, found '$what'" >&2
 	exit 2
 	;;
 esac

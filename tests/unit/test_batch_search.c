@@ -28,6 +28,8 @@ struct job {
 	uint64_t random;
 	struct memory_point points[MEMORY_POINTS_MAX];
 	size_t n;
+	struct memory_point all[MEMORY_POINTS_MAX]; // also of runs under the limit
+	size_t n_all;
 	unsigned runs, nearer;
 	int result; // of a run; 0: whether it fits
 	int nearer_result; // of measuring; 0: as it is
@@ -73,6 +75,9 @@ static void add(struct job *j, double batch, double bytes)
 	if (j->n < MEMORY_POINTS_MAX) {
 		j->points[j->n++] = (struct memory_point){batch, bytes, false};
 	}
+	if (j->n_all < MEMORY_POINTS_MAX) {
+		j->all[j->n_all++] = (struct memory_point){batch, bytes, false};
+	}
 }
 
 static void tell(struct job *j, struct batch_search *s)
@@ -85,6 +90,8 @@ static void tell(struct job *j, struct batch_search *s)
 			s->measured = (int64_t)j->points[i].batch;
 		}
 	}
+	double between = memory_point_largest(j->all, j->n_all, j->limit, deviation).value;
+	s->between = s->pinned && isfinite(between) ? (int64_t)between : 0;
 	if (memory_model_fit(j->points, j->n, deviation, &m)) {
 		s->line = memory_model_largest(&m, j->limit, 1e6);
 	}
@@ -106,6 +113,8 @@ static int verify(struct batch_search *s, int64_t batch, void *context)
 	s->fits = batch;
 	if (j->regular && bytes < 0.97 * j->limit) {
 		add(j, (double)batch, bytes);
+	} else if (j->n_all < MEMORY_POINTS_MAX) {
+		j->all[j->n_all++] = (struct memory_point){(double)batch, bytes, false};
 	}
 	tell(j, s);
 	return 1;
@@ -181,6 +190,58 @@ static void a_bend_is_found(void **state)
 		assert_true(bytes_of(&j, (double)s.fits) <= 1.004 * j.limit);
 		assert_true((double)s.fits >= 0.85 * (double)truth);
 	}
+}
+
+// A line through 64 and 256 lies above what is between them: seen with resnet34, where 16 to 64 add
+// 0.22 MiB a sample, 64 to 116 0.57, and 116 to 256 0.95. What the first run under the limit needs
+// says that there is room for more.
+static void a_curve_is_climbed(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < 100; i++) {
+		struct job j = {.base = 9.34e8, .deviation = 0.0005, .regular = true, .random = i};
+		j.slope = 5.9e5;
+		j.bend = 120;
+		j.slope_after = 1e6;
+		j.limit = bytes_of(&j, 100 + 60 * uniform(&j));
+		int64_t truth = truth_of(&j);
+		struct batch_search s = {.regular = true, .pinned = true};
+		const struct batch_search_calls calls = {verify, measure_nearer, &j};
+		add(&j, 64, run_bytes(&j, 64));
+		add(&j, 256, run_bytes(&j, 256));
+		tell(&j, &s);
+		double first = s.line.value;
+		assert_int_equal(batch_search_run(&s, &calls), 0);
+		assert_in_range(j.runs, 1, 3);
+		assert_true((double)s.fits >= fmax(0.999 * first - 1, 0.9 * (double)truth));
+		assert_true(bytes_of(&j, (double)s.fits) <= 1.002 * j.limit);
+	}
+}
+
+// Neighbours of the limit: on both sides, on one, repeated, out of order.
+static void what_was_measured_next_to_the_limit(void **state)
+{
+	(void)state;
+	struct memory_point points[] = {{256, 1300, false}, {64, 900, false}, {91, 950, false},
+		{16, 890, false}, {64, 905, false}};
+	struct estimate e = memory_point_largest(points, 5, 1000, 0);
+	assert_float_equal(e.value, 114, 1e-9); // 91 + 50 / (350 / 165)
+	assert_float_equal(e.high, 121, 1e-9); // 91 + 50 / (45 / 27)
+	e = memory_point_largest(points, 5, 1000, 0.01);
+	assert_float_equal(e.value, 109, 1e-9);
+	e = memory_point_largest(points, 5, 900, 0);
+	assert_true(isnan(e.high)); // one below
+	assert_float_equal(e.value, 48, 1e-9); // between 16 and 64
+	e = memory_point_largest(points, 5, 2000, 0);
+	assert_true(isnan(e.value)); // none above
+	e = memory_point_largest(points, 5, 100, 0);
+	assert_true(isnan(e.value) && isnan(e.high));
+	e = memory_point_largest(NULL, 0, 100, 0);
+	assert_true(isnan(e.value) && isnan(e.high));
+	struct memory_point falling[] = {{16, 950, false}, {64, 900, false}, {91, 1001, false}};
+	e = memory_point_largest(falling, 3, 1000, 0);
+	assert_float_equal(e.value, 90, 1e-9);
+	assert_true(isnan(e.high)); // it does not ascend
 }
 
 // Runs that differ by 5 %, nearly half of what 48 samples add: the line says little. The
@@ -284,6 +345,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_line_is_met),
 		cmocka_unit_test(a_bend_is_found),
+		cmocka_unit_test(a_curve_is_climbed),
+		cmocka_unit_test(what_was_measured_next_to_the_limit),
 		cmocka_unit_test(irregular_memory_is_searched),
 		cmocka_unit_test(a_large_model_is_no_reason_to_stop),
 		cmocka_unit_test(the_next_is_between),

@@ -127,6 +127,7 @@ static void add_connection(struct answer *a, uint8_t family, size_t info_bytes)
 		.tcpi_busy_time = 50000,
 		.tcpi_rwnd_limited = 20000};
 	m.id.idiag_dst[0] = inet_addr("10.0.0.2");
+	m.id.idiag_dport = htons(443);
 	struct rtattr attribute = {
 		.rta_len = (unsigned short)RTA_LENGTH(info_bytes), .rta_type = INET_DIAG_INFO};
 	struct nlmsghdr header = {
@@ -163,6 +164,7 @@ static void an_older_kernel_tells_less(void **state)
 	assert_int_equal(w.found.retransmitted, 3);
 	assert_int_equal(w.found.received_bytes, 2000);
 	assert_int_equal(w.found.user, 7);
+	assert_int_equal(w.found.remote_port, 443);
 	char text[TCP_ADDRESS_TEXT];
 	tcp_address_write(&w.found.remote, text);
 	assert_string_equal(text, "10.0.0.2");

@@ -166,7 +166,7 @@ struct source {
 	const char *name; // "processes"
 	const char *help; // one line for doctor
 	enum lane lane;
-	bool of_deeds; // its entities appear with what the job does: an idle one has none
+	bool needs_job; // its entities appear with what a job does, not before
 	const struct group *groups; // [n_groups]
 	size_t n_groups;
 	// Checks whether there is anything to read, opens files to keep open, and announces the

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The job's TCP connections to other machines, summed by machine. They show who is slow where ranks
-// exchange gradients: a rank that sends over a slow link has data on their way for long, with
-// little arriving; a rank that others wait for has none. Connections within the machine are left
-// out.
+// The job's TCP connections to other machines, summed by machine; those to a service there (a port
+// below 1024) apart, because ranks have none. They show who is slow where ranks exchange gradients:
+// the data of a rank that sends over a slow link are on their way for most of the time, those of a
+// rank that others wait for are not. Connections within the machine are left out.
 //
 // A listing of the kernel's connections names no process, only the socket's inode. So when unknown
 // sockets appear, the descriptors of the job's processes are searched for them. Connections that
@@ -13,10 +13,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -28,10 +30,14 @@
 
 enum {
 	PEERS_MAX = 64, // other machines
-	CONNECTIONS_MAX = 4096, // of all programs; a listing of as many takes some milliseconds
+	CONNECTIONS_MAX = 4096, // to other machines, of the user
+	LISTED_MAX = 16384, // of all programs: a listing of as many takes some 20 ms
+	SERVICE_PORTS = 1024, // below: of programs that root starts (HTTPS, SSH)
 	PROCESSES_MAX = 256, // whose descriptors are searched
 	DESCRIPTORS_MAX = 8192, // in one search
+	SEARCHES_MAX = 3, // after which a socket belongs to others
 	SKIP_MOST = 7, // readings between two listings while the job has no connections
+	ABSENT_MAX = 2, // listings that may lack a connection: another one closed meanwhile
 };
 #define SEARCH_LEAST_NS NS_PER_S
 #define SEARCH_MOST_NS (30 * NS_PER_S) // between searches that found nothing
@@ -77,9 +83,12 @@ static const struct group groups[] = {
 
 struct peer { // another machine, as seen from one of this one's addresses
 	struct tcp_address local, remote;
+	uint16_t service; // port; 0: of no service
 	int64_t entity;
 	struct stream *stream;
 	int64_t totals[N_TCP]; // VALUE_MISSING: this kernel does not tell
+	uint64_t row_ns; // of its last row
+	bool idle; // that row had no connections
 	// In this reading:
 	int64_t connections, most_sent, busiest_us;
 	int64_t round_trip_us, round_trip_least_us; // -1: not known
@@ -90,24 +99,37 @@ enum owner { OWNER_UNKNOWN, OWNER_OTHERS, OWNER_JOB };
 struct known { // a connection
 	uint64_t cookie;
 	enum owner owner;
+	unsigned searches; // in which it was not found
 	uint64_t seen; // the number of the listing that had it last
 	struct tcp_connection last; // as that listing had it
 	struct tcp_connection counted; // what its peer's totals have of it
+};
+
+struct unknown {
+	uint64_t inode;
+	size_t index; // in `known`
 };
 
 struct connections {
 	struct tree *tree;
 	int root_fd; // borrowed
 	int64_t job;
+	uid_t user; // whose connections count; 0: all
+	uint64_t space; // inode of the network namespace; 0: not known
 	uint64_t n_listings;
-	struct known known[CONNECTIONS_MAX]; // by no order
+	uint64_t listed_ns; // when the last listing was made; 0: none
+	size_t n_listed; // connections in this listing
+	struct known known[CONNECTIONS_MAX]; // in no order
 	size_t n;
 	size_t hint; // where the next connection of a listing is likely
+	struct unknown unknown[CONNECTIONS_MAX]; // sorted, while descriptors are searched
+	size_t next_process; // the first whose descriptors are searched next
+	uint64_t search_ns, searched_ns; // between searches; the last one
 	struct peer peers[PEERS_MAX];
 	size_t n_peers;
-	bool too_many, elsewhere; // and that was said
-	uint64_t search_ns, searched_ns; // between searches; the last one
 	unsigned skip, skipped; // readings between two listings
+	bool full; // connections of this listing have no place in `known`
+	bool said_full, said_peers, said_elsewhere;
 };
 
 // Listing -----------------------------------------------------------------------------------------
@@ -128,15 +150,18 @@ static struct known *find_known(struct connections *s, uint64_t cookie)
 static bool visit(void *context, const struct tcp_connection *connection)
 {
 	struct connections *s = context;
-	uid_t user = geteuid();
-	bool ours = user == 0 || connection->user == user;
+	bool ours = s->user == 0 || connection->user == s->user;
+	if (++s->n_listed > LISTED_MAX) {
+		return false;
+	}
 	if (!ours || tcp_address_is_loopback(&connection->remote) ||
 		tcp_address_equal(&connection->remote, &connection->local)) {
 		return true;
 	}
 	struct known *k = find_known(s, connection->cookie);
 	if (!k && s->n == CONNECTIONS_MAX) {
-		return false;
+		s->full = true;
+		return true;
 	}
 	if (!k) {
 		// Those that were there when the recording began count from now on, others from
@@ -151,12 +176,11 @@ static bool visit(void *context, const struct tcp_connection *connection)
 	return true;
 }
 
-// Forgets what the last listing did not have.
 static void forget_closed(struct connections *s)
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < s->n; i++) {
-		if (s->known[i].seen == s->n_listings) {
+		if (s->known[i].seen + ABSENT_MAX >= s->n_listings) {
 			s->known[kept++] = s->known[i];
 		}
 	}
@@ -166,109 +190,178 @@ static void forget_closed(struct connections *s)
 
 // Whose they are ----------------------------------------------------------------------------------
 
-// Gives the job a socket that a descriptor names.
-static void take_socket(struct connections *s, uint64_t inode, size_t *unknown)
+static int compare_inodes(const void *left, const void *right)
 {
-	for (size_t i = 0; i < s->n; i++) {
-		if (s->known[i].owner == OWNER_UNKNOWN && s->known[i].last.inode == inode) {
-			s->known[i].owner = OWNER_JOB;
-			*unknown -= 1;
-		}
+	const struct unknown *a = left, *b = right;
+	return (a->inode > b->inode) - (a->inode < b->inode);
+}
+
+// Gives the job a socket that a descriptor names. n: of s->unknown.
+static void take_socket(struct connections *s, uint64_t inode, size_t n, size_t *left)
+{
+	const struct unknown wanted = {.inode = inode};
+	const struct unknown *found = bsearch(
+		&wanted, s->unknown, n, sizeof(wanted), compare_inodes);
+	if (found && s->known[found->index].owner == OWNER_UNKNOWN) {
+		s->known[found->index].owner = OWNER_JOB;
+		*left -= 1;
 	}
 }
 
-static void search_process(struct connections *s, pid_t pid, size_t *unknown, size_t *left)
+// Returns whether all descriptors that matter were looked at.
+static bool search_process(
+	struct connections *s, pid_t pid, size_t n, size_t *left, size_t *descriptors)
 {
 	char path[48], target[64];
 	snprintf(path, sizeof(path), "proc/%d/fd", (int)pid);
 	int fd = openat(s->root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
 	if (!folder) {
+		bool gone = errno == ENOENT || errno == ESRCH;
 		if (fd >= 0) {
 			close(fd);
 		}
-		return;
+		return gone;
 	}
 	const struct dirent *entry;
-	while (*unknown > 0 && *left > 0 && (entry = readdir(folder))) {
-		ssize_t n = readlinkat(fd, entry->d_name, target, sizeof(target) - 1);
-		struct cursor text = cursor_of(target, n > 0 ? (size_t)n : 0);
+	while (*left > 0 && *descriptors > 0 && (entry = readdir(folder))) {
+		ssize_t length = readlinkat(fd, entry->d_name, target, sizeof(target) - 1);
+		struct cursor text = cursor_of(target, length > 0 ? (size_t)length : 0);
 		uint64_t inode;
-		*left -= 1;
+		*descriptors -= 1;
 		if (cursor_literal(&text, "socket:[") && cursor_u64(&text, &inode)) {
-			take_socket(s, inode, unknown);
+			take_socket(s, inode, n, left);
 		}
 	}
 	closedir(folder);
+	return *left == 0 || *descriptors > 0;
 }
 
-static size_t count_unknown(const struct connections *s)
+static size_t list_unknown(struct connections *s)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < s->n; i++) {
-		n += s->known[i].owner == OWNER_UNKNOWN;
+		if (s->known[i].owner == OWNER_UNKNOWN) {
+			s->unknown[n++] = (struct unknown){s->known[i].last.inode, i};
+		}
 	}
+	qsort(s->unknown, n, sizeof(s->unknown[0]), compare_inodes);
 	return n;
+}
+
+// Searches the descriptors of as many processes as one reading may. n: of s->unknown. Sets *left to
+// those that were not found. Returns whether all processes were searched.
+static bool search_processes(struct connections *s, size_t n, size_t *left)
+{
+	size_t n_members, descriptors = DESCRIPTORS_MAX;
+	struct process *const *members = tree_members(s->tree, &n_members);
+	bool all = n_members <= PROCESSES_MAX;
+	size_t most = all ? n_members : PROCESSES_MAX, first = all ? 0 : s->next_process;
+	*left = n;
+	for (size_t i = 0; i<most && * left> 0; i++) {
+		const struct process *p = members[(first + i) % n_members];
+		if (!p->zombie) {
+			all = search_process(s, p->pid, n, left, &descriptors) && all;
+		}
+	}
+	s->next_process = n_members > 0 ? (first + most) % n_members : 0;
+	return all;
 }
 
 // Finds the owners of unknown sockets. Where other programs of the user connect all the time, ever
 // less often.
 static void search_owners(struct connections *s, uint64_t now_ns)
 {
-	size_t before = count_unknown(s), unknown = before, left = DESCRIPTORS_MAX, n;
-	if (unknown == 0 || now_ns < s->searched_ns + s->search_ns) {
+	size_t n, left;
+	if (now_ns < s->searched_ns + s->search_ns || (n = list_unknown(s)) == 0) {
 		return;
 	}
-	struct process *const *members = tree_members(s->tree, &n);
-	for (size_t i = 0; i < n && i < PROCESSES_MAX && unknown > 0; i++) {
-		if (!members[i]->zombie) {
-			search_process(s, members[i]->pid, &unknown, &left);
-		}
-	}
-	for (size_t i = 0; i < s->n && left > 0; i++) {
-		if (s->known[i].owner == OWNER_UNKNOWN) {
-			s->known[i].owner = OWNER_OTHERS;
+	bool all = search_processes(s, n, &left);
+	for (size_t i = 0; i < s->n && all; i++) {
+		struct known *k = &s->known[i];
+		if (k->owner == OWNER_UNKNOWN && ++k->searches >= SEARCHES_MAX) {
+			k->owner = OWNER_OTHERS;
 		}
 	}
 	uint64_t longer = 2 * (s->search_ns > 0 ? s->search_ns : SEARCH_LEAST_NS / 2);
-	s->search_ns = unknown < before ? 0 : longer > SEARCH_MOST_NS ? SEARCH_MOST_NS : longer;
+	s->search_ns = left < n ? 0 : longer > SEARCH_MOST_NS ? SEARCH_MOST_NS : longer;
 	s->searched_ns = now_ns;
 }
 
 // Machines ----------------------------------------------------------------------------------------
 
-static struct peer *find_peer(
-	struct connections *s, struct sink *sink, const struct tcp_connection *c, uint64_t now_ns)
+static void put_row(struct peer *p, uint64_t now_ns)
+{
+	int64_t values[N_TCP];
+	memcpy(values, p->totals, sizeof(values));
+	values[TCP_ROUND_TRIP] = p->round_trip_us > 0 ? p->round_trip_us : VALUE_MISSING;
+	values[TCP_ROUND_TRIP_LEAST] = p->round_trip_least_us >= 0 ? p->round_trip_least_us
+	                                                           : VALUE_MISSING;
+	values[TCP_CONNECTIONS] = p->connections;
+	stream_row(p->stream, now_ns, values);
+	p->row_ns = now_ns;
+	p->idle = p->connections == 0;
+}
+
+// from_ns: its counters were 0 then.
+static void announce_peer(
+	struct connections *s, struct sink *sink, struct peer *p, uint64_t from_ns)
 {
 	char local[TCP_ADDRESS_TEXT], remote[TCP_ADDRESS_TEXT];
-	char key[2 * TCP_ADDRESS_TEXT + 8], attributes[2 * TCP_ADDRESS_TEXT + 64];
-	for (size_t i = 0; i < s->n_peers; i++) {
-		if (tcp_address_equal(&s->peers[i].remote, &c->remote) &&
-			tcp_address_equal(&s->peers[i].local, &c->local)) {
-			return &s->peers[i];
-		}
+	char service[24] = "", name[TCP_ADDRESS_TEXT + 8], port[8] = "";
+	char key[2 * TCP_ADDRESS_TEXT + 16], attributes[2 * TCP_ADDRESS_TEXT + 128];
+	tcp_address_write(&p->local, local);
+	tcp_address_write(&p->remote, remote);
+	if (p->service > 0) {
+		snprintf(port, sizeof(port), ":%u", (unsigned)p->service);
+		snprintf(service, sizeof(service), ",\"service\":%u", (unsigned)p->service);
 	}
-	if (s->n_peers == PEERS_MAX) {
-		return NULL;
-	}
-	struct peer *p = &s->peers[s->n_peers++];
-	*p = (struct peer){.local = c->local, .remote = c->remote};
-	tcp_address_write(&c->local, local);
-	tcp_address_write(&c->remote, remote);
-	snprintf(key, sizeof(key), "tcp:%s-%s", local, remote);
+	snprintf(name, sizeof(name), "%s%s", remote, port);
+	snprintf(key, sizeof(key), "tcp:%s-%s", local, name);
 	snprintf(attributes, sizeof(attributes),
-		"{\"peer\":true,\"local\":\"%s\",\"remote\":\"%s\"}", local, remote);
+		"{\"peer\":true,\"local\":\"%s\",\"remote\":\"%s\",\"namespace\":%" PRIu64 "%s}",
+		local, remote, s->space, service);
 	const struct sink_entity entity = {
 		.kind = ENTITY_NETWORK,
 		.key = key,
-		.name = remote,
+		.name = name,
 		.parent = s->job,
-		.first_ns = now_ns,
+		.first_ns = from_ns,
 		.attributes = attributes,
 		.own = true,
 	};
 	p->entity = sink_entity(sink, &entity);
 	p->stream = sink_stream(sink, p->entity, &groups[0]);
+	put_row(p, from_ns);
+}
+
+// before_ns: when the listing before was made.
+static struct peer *find_peer(struct connections *s, struct sink *sink,
+	const struct tcp_connection *c, uint64_t before_ns)
+{
+	uint16_t service = c->remote_port < SERVICE_PORTS ? c->remote_port : 0;
+	for (size_t i = 0; i < s->n_peers; i++) {
+		if (tcp_address_equal(&s->peers[i].remote, &c->remote) &&
+			tcp_address_equal(&s->peers[i].local, &c->local) &&
+			s->peers[i].service == service) {
+			return &s->peers[i];
+		}
+	}
+	if (s->n_peers == PEERS_MAX) {
+		if (!s->said_peers) {
+			s->said_peers = true;
+			sink_missing_group(sink, 0, &groups[0],
+				"the job has connections to more than 64 other machines");
+		}
+		return NULL;
+	}
+	struct peer *p = &s->peers[s->n_peers++];
+	*p = (struct peer){.local = c->local,
+		.remote = c->remote,
+		.service = service,
+		.round_trip_us = -1,
+		.round_trip_least_us = -1};
+	announce_peer(s, sink, p, before_ns);
 	return p;
 }
 
@@ -311,21 +404,16 @@ static void add_connection(struct peer *p, struct known *k)
 	k->counted = k->last;
 }
 
-static void put_row(struct peer *p, uint64_t now_ns)
+// The owner of a connection may be found late: its time counts only since the last row.
+static void add_busy_time(struct peer *p, uint64_t now_ns)
 {
-	int64_t values[N_TCP];
+	int64_t most_us = (int64_t)((now_ns - p->row_ns) / 1000);
 	if (p->totals[TCP_BUSY] != VALUE_MISSING) {
-		p->totals[TCP_BUSY] += p->busiest_us;
+		p->totals[TCP_BUSY] += p->busiest_us < most_us ? p->busiest_us : most_us;
 	}
-	memcpy(values, p->totals, sizeof(values));
-	values[TCP_ROUND_TRIP] = p->round_trip_us >= 0 ? p->round_trip_us : VALUE_MISSING;
-	values[TCP_ROUND_TRIP_LEAST] = p->round_trip_least_us >= 0 ? p->round_trip_least_us
-	                                                           : VALUE_MISSING;
-	values[TCP_CONNECTIONS] = p->connections;
-	stream_row(p->stream, now_ns, values);
 }
 
-static void put_rows(struct connections *s, struct sink *sink, uint64_t now_ns)
+static void put_rows(struct connections *s, struct sink *sink, uint64_t before_ns, uint64_t now_ns)
 {
 	for (size_t i = 0; i < s->n_peers; i++) {
 		struct peer *p = &s->peers[i];
@@ -334,44 +422,77 @@ static void put_rows(struct connections *s, struct sink *sink, uint64_t now_ns)
 	}
 	for (size_t i = 0; i < s->n; i++) {
 		struct known *k = &s->known[i];
-		struct peer *p = k->owner == OWNER_JOB ? find_peer(s, sink, &k->last, now_ns)
-		                                       : NULL;
+		bool counts = k->owner == OWNER_JOB && k->seen == s->n_listings;
+		struct peer *p = counts ? find_peer(s, sink, &k->last, before_ns) : NULL;
 		if (p) {
 			add_connection(p, k);
 		}
 	}
 	for (size_t i = 0; i < s->n_peers; i++) {
-		put_row(&s->peers[i], now_ns);
+		struct peer *p = &s->peers[i];
+		if (now_ns > p->row_ns && (p->connections > 0 || !p->idle)) {
+			add_busy_time(p, now_ns);
+			put_row(p, now_ns);
+		}
 	}
 }
 
 // Reading -----------------------------------------------------------------------------------------
 
-static bool read_namespace(const struct connections *s, const char *process, char ret[64])
+static uint64_t namespace_of(const struct connections *s, const char *process)
 {
 	char path[48];
+	struct stat info;
 	snprintf(path, sizeof(path), "proc/%s/ns/net", process);
-	ssize_t n = readlinkat(s->root_fd, path, ret, 63);
-	ret[n > 0 ? n : 0] = '\0';
-	return n > 0;
+	return fstatat(s->root_fd, path, &info, 0) == 0 ? (uint64_t)info.st_ino : 0;
 }
 
 // The kernel lists the connections of the recorder's own network namespace only.
 static void say_what_namespaces_hide(struct connections *s, struct sink *sink)
 {
-	char ours[64], theirs[64], process[16];
+	char process[16];
 	size_t n;
 	struct process *const *members = tree_members(s->tree, &n);
-	bool known = read_namespace(s, "self", ours);
-	for (size_t i = 0; i < n && i < PROCESSES_MAX && known; i++) {
+	for (size_t i = 0; i < n && i < PROCESSES_MAX && s->space != 0; i++) {
 		snprintf(process, sizeof(process), "%d", (int)members[i]->pid);
-		if (read_namespace(s, process, theirs) && strcmp(ours, theirs) != 0) {
-			s->elsewhere = true;
+		uint64_t theirs = namespace_of(s, process);
+		if (theirs != 0 && theirs != s->space) {
+			s->said_elsewhere = true;
 			sink_missing_group(sink, 0, &groups[0],
 				"processes of the job have a network namespace of their own");
 			return;
 		}
 	}
+}
+
+// Reads what the kernel lists. Returns 0; 1 if it could not this time; -errno if it never will.
+static int list(struct connections *s, struct sink *sink)
+{
+	s->n_listings++;
+	s->n_listed = 0;
+	s->full = false;
+	int r = tcp_list(visit, s);
+	if (r == -ECANCELED) { // by visit()
+		sink_missing_group(
+			sink, 0, &groups[0], "more than 16384 TCP connections on this machine");
+		return r;
+	}
+	if (r == -ENOBUFS || r == -ENOMEM || r == -EMFILE || r == -ENFILE || r == -EINTR) {
+		return 1;
+	}
+	if (r < 0) {
+		const char *reason = strerrordesc_np(-r);
+		sink_missing_group(sink, 0, &groups[0], reason ? reason : "unknown error");
+		return r;
+	}
+	if (s->full && !s->said_full) {
+		s->said_full = true;
+		sink_missing_group(sink, 0, &groups[0],
+			"more than 4096 TCP connections to other machines: some of the job's may "
+			"be "
+			"missing");
+	}
+	return 0;
 }
 
 static int read_connections(void *state, struct sink *sink, uint64_t now_ns)
@@ -382,28 +503,21 @@ static int read_connections(void *state, struct sink *sink, uint64_t now_ns)
 		return 0;
 	}
 	s->skipped = 0;
-	s->n_listings++;
-	int r = tcp_list(visit, s);
-	if (r == -ECANCELED) {
-		if (!s->too_many) {
-			s->too_many = true;
-			sink_missing_group(sink, 0, &groups[0],
-				"more than 4096 TCP connections on this machine: some of the job's "
-				"may "
-				"be missing");
-		}
-	} else if (r < 0) {
-		sink_missing_group(sink, 0, &groups[0], strerrordesc_np(-r));
-		return r;
+	int r = list(s, sink);
+	if (r != 0) {
+		return r < 0 ? r : 0;
 	}
+	// Connections that the first listing has count from then on.
+	uint64_t before_ns = s->listed_ns ? s->listed_ns : now_ns;
+	s->listed_ns = now_ns;
 	forget_closed(s);
 	search_owners(s, now_ns);
-	put_rows(s, sink, now_ns);
-	// Most jobs make no connections. One is counted from its start, so little is lost.
-	s->skip = s->n_peers > 0 ? 0 : s->skip < SKIP_MOST ? 2 * s->skip + 1 : SKIP_MOST;
-	if (s->n_listings > 1 && s->n_peers == 0 && !s->elsewhere) {
+	put_rows(s, sink, before_ns, now_ns);
+	if (s->n_listings > 1 && s->n_peers == 0 && !s->said_elsewhere) {
 		say_what_namespaces_hide(s, sink);
 	}
+	// Most jobs make no connections.
+	s->skip = s->n_peers > 0 ? 0 : s->skip < SKIP_MOST ? 2 * s->skip + 1 : SKIP_MOST;
 	return 0;
 }
 
@@ -440,6 +554,8 @@ static int connections_open(
 	s->tree = context->tree;
 	s->root_fd = context->root_fd;
 	s->job = context->job;
+	s->user = geteuid();
+	s->space = namespace_of(s, "self");
 	*ret_state = s;
 	return 0;
 }
@@ -448,7 +564,7 @@ const struct source source_connections = {
 	.name = "connections",
 	.help = "the job's TCP connections to other machines: traffic, waits, round trips",
 	.lane = LANE_TICK,
-	.of_deeds = true,
+	.needs_job = true,
 	.groups = groups,
 	.n_groups = ARRAY_LENGTH(groups),
 	.open = connections_open,
