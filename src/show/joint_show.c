@@ -231,6 +231,16 @@ static size_t count_ranks_of_run(const struct joint *j, const struct joint_rank 
 	return n;
 }
 
+// Whose connections those of a rank's run are: "rank 1", or the host of several ranks.
+static void append_owner(struct text *t, const struct joint *j, const struct joint_rank *r)
+{
+	if (count_ranks_of_run(j, r) == 1) {
+		text_format(t, "rank %d", r->number);
+	} else {
+		append_host(t, r->host);
+	}
+}
+
 static void append_slow_link(struct text *t, const struct joint *j, const struct joint_rank *r)
 {
 	text_append_string(t, " sends slowly: its ");
@@ -479,8 +489,10 @@ int joint_show_append(struct text *t, const struct joint *j)
 	if (j->slowest < j->n) {
 		append_slowest(t, j);
 	} else if (j->busiest < j->n) {
-		text_append_string(t, "the network between the ranks is the limit: ");
-		text_format(t, "rank %d's ", j->ranks[j->busiest].number);
+		text_format(t, "the network between the ranks is %s: ",
+			j->network_limits ? "the limit" : "busy");
+		append_owner(t, j, &j->ranks[j->busiest]);
+		text_append_string(t, "'s ");
 		append_link(t, &j->ranks[j->busiest].link);
 		text_append_string(t, isfinite(j->others_busy)
 					      ? "; no rank sends much more slowly than the others\n"

@@ -611,7 +611,7 @@ static json_t *notes_json(const struct joint *j, const struct axis *axis)
 	for (size_t i = 0; i < j->n; i++) {
 		without += j->ranks[i].n_steps == 0;
 	}
-	add_note(notes, "Ranks", "have runs of their own; iterations are joined by their numbers.");
+	add_note(notes, "Ranks", "are from several runs; iterations are joined by their numbers.");
 	if (axis->unaligned > 0) {
 		add_note(notes, "Clocks",
 			"of some hosts could not be compared, because their ranks do not wait for "
@@ -631,9 +631,7 @@ static json_t *notes_json(const struct joint *j, const struct axis *axis)
 			"more.");
 	}
 	if (without > 0) {
-		add_note(notes, "No lane",
-			"is drawn for ranks that recorded no iterations, and for several ranks of "
-			"one run.");
+		add_note(notes, "No lane", "is drawn for ranks that recorded no iterations.");
 	}
 	return notes;
 }

@@ -15,6 +15,8 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "run/analysis.h"
+#include "run/names.h"
+#include "run/timeline.h"
 #include "runfile/labels.h"
 #include "runfile/reader.h"
 #include "study/parallel.h"
@@ -37,6 +39,8 @@ enum { COMMON_LEAST = 8 };
 // than the others'. (Two equal ranks over a fast network: 40 and 33 % seen.)
 #define LINK_BUSY 0.4
 #define LINK_BUSIER 2
+// If all links are about as busy, and for this share of the time, the network is worth a line.
+#define LINK_LIMITS 0.5
 // A machine is far from all others if its least round trip is so much longer than theirs.
 #define FAR 5
 #define FAR_LEAST_S 0.001
@@ -323,7 +327,27 @@ static size_t count_kept(const struct phases *p, struct thinning *t)
 	return n;
 }
 
-// Keeps iterations of a rank, at most JOINT_ITERATIONS_MAX.
+// There is room for it.
+static void add_step(struct joint_rank *rank, const struct iteration *one, int64_t number)
+{
+	int64_t end_utc_ns;
+	bool known = !__builtin_add_overflow(rank->run->start_utc_ns, one->end_ns, &end_utc_ns);
+	bool ascends = rank->n_steps == 0 || number > rank->steps[rank->n_steps - 1].number;
+	if (one->warm_up || one->cut || !known || !ascends ||
+		rank->n_steps >= JOINT_ITERATIONS_MAX) {
+		return;
+	}
+	rank->steps[rank->n_steps++] = (struct joint_step){
+		.number = number,
+		.end_utc_ns = end_utc_ns,
+		.length = (double)one->length_ns / 1e9,
+		.forward = (double)one->phase_ns[PHASE_FORWARD] / 1e9,
+		.backward = (double)one->phase_ns[PHASE_BACKWARD] / 1e9,
+		.communication = (double)one->phase_ns[PHASE_COMMUNICATION] / 1e9,
+	};
+}
+
+// Keeps iterations of the only rank of a run, at most JOINT_ITERATIONS_MAX.
 static int keep_steps(const struct analysis *a, struct joint_rank *ret)
 {
 	const struct phases *p = &a->phases;
@@ -333,25 +357,97 @@ static int keep_steps(const struct analysis *a, struct joint_rank *ret)
 	}
 	ret->steps = calloc(p->n_iterations + 1, sizeof(*ret->steps));
 	for (size_t i = 0; ret->steps && i < p->n_iterations; i++) {
-		const struct iteration *one = &p->iterations[i];
-		int64_t number = number_of(one), end_utc_ns;
-		bool known = !__builtin_add_overflow(
-			ret->run->start_utc_ns, one->end_ns, &end_utc_ns);
-		bool ascends = ret->n_steps == 0 || number > ret->steps[ret->n_steps - 1].number;
-		if (one->warm_up || one->cut || !is_kept(&t, number) || !known || !ascends ||
-			ret->n_steps >= JOINT_ITERATIONS_MAX) {
-			continue;
+		int64_t number = number_of(&p->iterations[i]);
+		if (is_kept(&t, number)) {
+			add_step(ret, &p->iterations[i], number);
 		}
-		ret->steps[ret->n_steps++] = (struct joint_step){
-			.number = number,
-			.end_utc_ns = end_utc_ns,
-			.length = (double)one->length_ns / 1e9,
-			.forward = (double)one->phase_ns[PHASE_FORWARD] / 1e9,
-			.backward = (double)one->phase_ns[PHASE_BACKWARD] / 1e9,
-			.communication = (double)one->phase_ns[PHASE_COMMUNICATION] / 1e9,
-		};
 	}
 	return ret->steps ? 0 : -ENOMEM;
+}
+
+// The ranks of a run whose iterations are kept in one walk over its spans.
+struct keeping {
+	const struct analysis *a;
+	struct joint_rank *ranks; // [n] as a->phases.ranks
+	size_t n;
+	struct thinning *thinning; // [n]
+	bool no_room; // out of memory
+};
+
+static size_t rank_of(const struct keeping *k, const struct timeline_thread *thread)
+{
+	for (size_t i = 1; i < k->n && thread->index > 0; i++) {
+		const struct phase_rank *rank = &k->a->phases.ranks[i];
+		if (rank->entity == thread->entity && rank->pid == thread->pid &&
+			rank->thread == thread->thread) {
+			return i;
+		}
+	}
+	return thread->index == 0 ? 0 : k->n; // k->n: a thread that is no rank
+}
+
+// Keeps fewer iterations of a rank, so that there is room for one more.
+static void thin(struct joint_rank *rank, struct thinning *t)
+{
+	size_t kept = 0;
+	*(t->each <= t->longest ? &t->each : &t->epochs) *= 2;
+	for (size_t i = 0; i < rank->n_steps; i++) {
+		if (is_kept(t, rank->steps[i].number)) {
+			rank->steps[kept++] = rank->steps[i];
+		}
+	}
+	rank->n_steps = kept;
+}
+
+static void keep_iteration(
+	void *context, const struct timeline_thread *thread, const struct iteration *iteration)
+{
+	struct keeping *k = context;
+	struct iteration one = *iteration;
+	size_t index = rank_of(k, thread);
+	if (index == k->n || one.end_ns < one.start_ns) {
+		return;
+	}
+	struct joint_rank *rank = &k->ranks[index];
+	struct thinning *t = &k->thinning[index];
+	one.epoch = epoch_at(
+		&k->a->tables.epochs, one.start_ns + (one.end_ns - one.start_ns) / 2, 0);
+	one.cut = one.cut || stops_within(&k->a->stops, one.start_ns, one.end_ns) > 0;
+	int64_t number = number_of(&one);
+	t->longest = (number & UINT32_MAX) > t->longest ? number & UINT32_MAX : t->longest;
+	while (rank->n_steps == JOINT_ITERATIONS_MAX && t->epochs < INT32_MAX) {
+		thin(rank, t);
+	}
+	if (!is_kept(t, number)) {
+		return;
+	}
+	// Doubled whenever their number is a power of two.
+	if (rank->n_steps == 0 || (rank->n_steps & (rank->n_steps - 1)) == 0) {
+		struct joint_step *grown = reallocarray(
+			rank->steps, rank->n_steps > 0 ? 2 * rank->n_steps : 1, sizeof(*grown));
+		k->no_room = k->no_room || !grown;
+		rank->steps = grown ? grown : rank->steps;
+	}
+	if (!k->no_room) {
+		add_step(rank, &one, number);
+	}
+}
+
+// Keeps iterations of all ranks of a run. ranks: as a->phases.ranks. Returns 0 or -ENOMEM.
+static int keep_all_steps(const struct analysis *a, struct joint_rank *ranks)
+{
+	size_t n = a->phases.n_ranks;
+	_cleanup_free_ struct thinning *thinning = calloc(n, sizeof(*thinning));
+	struct keeping keeping = {a, ranks, n, thinning, !thinning};
+	const struct timeline_sink sink = {.context = &keeping, .iteration = keep_iteration};
+	struct error ignored; // of a damaged file, everything before the damage counts
+	for (size_t i = 0; thinning && i < n; i++) {
+		thinning[i] = (struct thinning){1, 1, 0};
+	}
+	if (thinning && a->phases.timeline) {
+		(void)timeline_walk(a->phases.timeline, &sink, &ignored);
+	}
+	return keeping.no_room ? -ENOMEM : 0;
 }
 
 static struct joint_link link_of(const struct analysis *a)
@@ -367,6 +463,23 @@ static struct joint_link link_of(const struct analysis *a)
 	snprintf(link.local, sizeof(link.local), "%s", n.local ? n.local : "");
 	snprintf(link.peer, sizeof(link.peer), "%s", n.peer ? n.peer : "");
 	return link;
+}
+
+// Figures of one of several ranks in a run: those of its process.
+static void take_process(const struct analysis *a, struct joint_rank *rank)
+{
+	rank->cpus_used = rank->cpu_wait_share = rank->memory_bytes = NAN;
+	for (size_t i = 0; i < a->processes.n; i++) {
+		const struct process_row *row = &a->processes.items[i];
+		if (row->entity == rank->rank.entity && rank->rank.entity != 0) {
+			double life_s = row->last_s - row->first_s - row->stopped_s;
+			double waits_s = tables_figure(
+				&a->tables, row->entity, NAME_CPU_WAIT, FIGURE_TOTAL);
+			rank->cpus_used = row->cpu_share;
+			rank->cpu_wait_share = life_s > 0 ? waits_s / life_s : NAN;
+			rank->memory_bytes = row->memory_peak_bytes;
+		}
+	}
 }
 
 static int add_ranks(const struct member *m, const struct analysis *a, struct joint *j)
@@ -389,9 +502,9 @@ static int add_ranks(const struct member *m, const struct analysis *a, struct jo
 			.run = m->run,
 			.host = m->run->host ? m->run->host : "",
 			.number = n == 1 ? m->rank : -1,
-			.cpus_used = n == 1 ? o->cpus_used : NAN,
-			.cpu_wait_share = n == 1 ? o->cpu_wait_seconds / o->running_s : NAN,
-			.memory_bytes = n == 1 ? m->run->measures[MEASURE_HOST_MEMORY_PEAK] : NAN,
+			.cpus_used = o->cpus_used,
+			.cpu_wait_share = o->cpu_wait_seconds / o->running_s,
+			.memory_bytes = m->run->measures[MEASURE_HOST_MEMORY_PEAK],
 			.latest = NAN,
 			.clock_s = NAN,
 		};
@@ -401,12 +514,15 @@ static int add_ranks(const struct member *m, const struct analysis *a, struct jo
 			rank->rank = (struct phase_rank){
 				.waits = NAN, .p50_s = NAN, .samples_per_s = NAN};
 		}
+		if (n > 1) {
+			take_process(a, rank);
+		}
 		int r = n == 1 ? keep_steps(a, rank) : 0;
 		if (r < 0) {
 			return r;
 		}
 	}
-	return 0;
+	return n > 1 ? keep_all_steps(a, &j->ranks[j->n - n]) : 0;
 }
 
 static int read_run(const struct member *m, struct joint *j, struct error *e)
@@ -851,7 +967,7 @@ static size_t count_machines(const struct joint *j)
 // ranks, if the runs of all ranks are here.
 static void find_ends(struct joint *j)
 {
-	bool all = j->world <= 0 || (uint64_t)j->world == j->n;
+	bool all = j->world <= 0 || (uint64_t)j->world <= j->n;
 	for (size_t i = 0; i < j->n; i++) {
 		struct joint_link *link = &j->ranks[i].link;
 		size_t there = 0;
@@ -877,6 +993,16 @@ static void set_slowest(struct joint *j, size_t slowest, enum joint_reason reaso
 	j->longer_s = 0;
 }
 
+static bool has_network_verdict(const struct joint *j)
+{
+	for (size_t i = 0; i < j->n; i++) {
+		if (strcmp(j->ranks[i].run->verdict, bottleneck_name(BOTTLENECK_NETWORK)) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
 // Ranks that exchange gradients wait for the slowest link, all alike. The rank that sends over it
 // has data on their way while those of the others have arrived. One that is far from all others
 // shows by its round trips: two ranks are equally far from each other.
@@ -900,8 +1026,12 @@ static void judge_network(struct joint *j)
 		set_slowest(j, sends, REASON_LINK);
 	} else if (is_far) {
 		set_slowest(j, far, REASON_DISTANCE);
-	} else if (strcmp(j->ranks[sends].run->verdict, bottleneck_name(BOTTLENECK_NETWORK)) == 0) {
+	} else if (j->ranks[sends].link.busy >= LINK_LIMITS) {
+		if (j->waits == WAITS_IN_BACKWARD || j->waits == WAITS_IN_FORWARD) {
+			set_slowest(j, j->n, REASON_OWN); // backward holds the sending, too
+		}
 		j->busiest = sends;
+		j->network_limits = has_network_verdict(j);
 	}
 }
 

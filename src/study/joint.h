@@ -52,10 +52,11 @@ struct joint_rank {
 	const char *host; // borrowed; "" if unknown
 	int number; // its rank, as the launcher says; else by the start of its run
 	struct phase_rank rank; // as recorded; `waits` and `slowest` among all ranks of the job
-	double cpus_used; // mean, of its run; NAN: not known
-	double cpu_wait_share; // of the run's time that its processes waited for a CPU; NAN
-	double memory_bytes; // largest, of its run; NAN: not known
-	struct joint_step *steps; // [n_steps] owned; none if its run has several ranks
+	// Of its run; of its process, if the run has several ranks. NAN: not known.
+	double cpus_used; // mean
+	double cpu_wait_share; // of the time: without a CPU, although it could run
+	double memory_bytes; // largest
+	struct joint_step *steps; // [n_steps] owned
 	size_t n_steps;
 	struct joint_link link;
 	double latest; // share of the common iterations in which it alone kept the others; NAN
@@ -83,6 +84,7 @@ struct joint {
 	// Where no rank's link is slower than the others', but the network is the limit: its rank
 	// that sends for longest; n: none.
 	size_t busiest;
+	bool network_limits; // the verdict of a run is the network; else it is busy
 	// The phase in which it exceeds the others' median by most, and seconds per iteration, if
 	// that is a good part of what they wait.
 	int phase; // enum phase_id; -1: none

@@ -65,11 +65,13 @@ static double sure_overlap(double busy, double waits)
 	return fmax(0, busy + waits - 1);
 }
 
-// Whether ranks exchange data with other machines: some of them are not in this run.
+// Whether some ranks of the job are not in this run. Where the launcher started tasks that each
+// have several ranks (torchrun on each node), the world is the number of tasks.
 static bool has_ranks_elsewhere(const struct facts *f)
 {
-	return f->ranks.world > 0 ? f->ranks.world > f->ranks.n
-	                          : facts_share(f, PHASE_COMMUNICATION) > 0;
+	const struct rank_facts *r = &f->ranks;
+	bool several = r->n > 1 || facts_share(f, PHASE_COMMUNICATION) > 0;
+	return r->world > 0 ? r->world > 1 && r->world != r->n : several;
 }
 
 // A rank that waits while its data are on their way to another machine waits for the network. Of

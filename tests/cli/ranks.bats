@@ -51,6 +51,31 @@ c.executescript(sys.argv[2])
 c.commit()' "$1" "$2"
 }
 
+@test "several ranks in each run: their iterations are joined, too, and the slow one is named" {
+	has_torch
+	local port node pids=()
+	port=$(free_port)
+	for node in 0 1; do
+		"$STRAIN" run --job several -o "runs/node$node.strain" -- sh -c '
+			for rank in $(($1 * 2)) $(($1 * 2 + 1)); do
+				RANK=$rank WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT=$2 /usr/bin/python3 "$3" --slow 3 --seconds 0.08 &
+				pids="$pids $!"
+			done
+			for one in $pids; do wait "$one" || exit 1; done' \
+			sh "$node" "$port" "$SOURCE_ROOT/tests/cli/ranks_job.py" 2>"said$node" &
+		pids+=($!)
+	done
+	for node in "${pids[@]}"; do
+		wait "$node" || { cat said*; return 1; }
+	done
+	"$STRAIN" show --json runs >j
+	[ "$(field 'len(ranks), [r["latest"] is not None for r in ranks]' j)" = "(4, [True, True, True, True])" ]
+	[ "$(field 'j["common_iterations"] >= 30, slowest["phase"], slowest["latest"] > 0.8' j)" = "(True, 'forward', True)" ]
+	[ "$(field '[r["run"] for r in ranks if r["rank"] == slowest["rank"]]' j)" = "['node1']" ]
+	"$STRAIN" report runs -o page.html 2>said
+	! grep -q "No lane" page.html
+}
+
 @test "a rank that is slow in its forward, and one in its data: named, with the phase" {
 	has_torch
 	local by rank
