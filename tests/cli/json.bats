@@ -38,7 +38,7 @@ keep() {
 	"$STRAIN" run --job one -o ranks/r1.strain -- true
 	keep "strain show DIR~1" show ranks
 	python3 -c 'import json; a = json.load(open("said/strain show DIR~1"))
-a["slowest"] = dict.fromkeys(("rank", "others_wait", "latest", "phase", "longer_s", "headline", "same_verdict")) # cli ranks has them
+a["slowest"] = dict.fromkeys(("rank", "reason", "others_wait", "latest", "phase", "longer_s", "headline", "same_verdict")) # cli ranks has them
 json.dump(a, open("said/strain show DIR~1", "w"))'
 	keep "strain ls~1" ls
 	keep "strain ls~2" ls sweeps

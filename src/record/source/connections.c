@@ -119,10 +119,11 @@ struct connections {
 	uint64_t n_listings;
 	uint64_t listed_ns; // when the last listing was made; 0: none
 	size_t n_listed; // connections in this listing
-	struct known known[CONNECTIONS_MAX]; // in no order
-	size_t n;
+	struct known *known; // [n] owned, in no order
+	size_t n, capacity;
 	size_t hint; // where the next connection of a listing is likely
-	struct unknown unknown[CONNECTIONS_MAX]; // sorted, while descriptors are searched
+	struct unknown *unknown; // owned; sorted, while descriptors are searched
+	size_t unknown_capacity;
 	size_t next_process; // the first whose descriptors are searched next
 	uint64_t search_ns, searched_ns; // between searches; the last one
 	struct peer peers[PEERS_MAX];
@@ -147,6 +148,15 @@ static struct known *find_known(struct connections *s, uint64_t cookie)
 	return NULL;
 }
 
+static bool make_room(struct connections *s)
+{
+	void *known = s->known;
+	bool room = s->n < CONNECTIONS_MAX &&
+	            array_reserve(&known, &s->capacity, s->n + 1, sizeof(*s->known)) == 0;
+	s->known = known;
+	return room;
+}
+
 static bool visit(void *context, const struct tcp_connection *connection)
 {
 	struct connections *s = context;
@@ -159,7 +169,7 @@ static bool visit(void *context, const struct tcp_connection *connection)
 		return true;
 	}
 	struct known *k = find_known(s, connection->cookie);
-	if (!k && s->n == CONNECTIONS_MAX) {
+	if (!k && !make_room(s)) {
 		s->full = true;
 		return true;
 	}
@@ -237,15 +247,21 @@ static bool search_process(
 	return *left == 0 || *descriptors > 0;
 }
 
+// Returns their number; 0 also if memory lacks.
 static size_t list_unknown(struct connections *s)
 {
+	void *unknown = s->unknown;
 	size_t n = 0;
-	for (size_t i = 0; i < s->n; i++) {
+	int r = array_reserve(&unknown, &s->unknown_capacity, s->n, sizeof(*s->unknown));
+	s->unknown = unknown;
+	for (size_t i = 0; i < s->n && r == 0; i++) {
 		if (s->known[i].owner == OWNER_UNKNOWN) {
 			s->unknown[n++] = (struct unknown){s->known[i].last.inode, i};
 		}
 	}
-	qsort(s->unknown, n, sizeof(s->unknown[0]), compare_inodes);
+	if (n > 1) {
+		qsort(s->unknown, n, sizeof(*s->unknown), compare_inodes);
+	}
 	return n;
 }
 
@@ -523,7 +539,12 @@ static int read_connections(void *state, struct sink *sink, uint64_t now_ns)
 
 static void connections_close(void *state)
 {
-	free(state); // the sink owns the streams
+	struct connections *s = state;
+	if (s) {
+		free(s->known);
+		free(s->unknown);
+		free(s); // the sink owns the streams
+	}
 }
 
 static bool visit_none(void *context, const struct tcp_connection *connection)
