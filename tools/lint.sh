@@ -47,9 +47,7 @@ check_cppcheck() {
 
 check_shell() {
 	# shellcheck disable=SC2086
-	shellcheck -x $scripts
-	# shellcheck disable=SC2086
-	shellcheck -S error $bats_files
+	shellcheck -x $scripts && shellcheck -S error $bats_files
 }
 
 # The packages are in the build folder, the sources are not: a folder that has both.
@@ -70,8 +68,7 @@ check_rules() {
 }
 
 check_metrics() {
-	ninja -C "$BUILD" tools/strain-metrics >/dev/null
-	"$BUILD/tools/strain-metrics" >/dev/null
+	ninja -C "$BUILD" tools/strain-metrics >/dev/null && "$BUILD/tools/strain-metrics" >/dev/null
 }
 
 log=$(mktemp)

@@ -35,7 +35,7 @@ slow)
 	;;
 far)
 	here=$(dirname "$0")
-	for machine in $(ip netns list | sed -n "s/^\($name[0-9][0-9]*\)\( .*\)\{0,1\}$/\1/p"); do
+	for machine in $(ip netns list | sed -n "s/^\(${name}[0-9][0-9]*\)\( .*\)\{0,1\}$/\1/p"); do
 		nsenter --net="/run/netns/$machine" "$here/delay.py" --whole eth0
 	done
 	ip netns exec "$name" ip link set "port$3" nomaster
@@ -55,7 +55,7 @@ down)
 	for process in $(ip netns pids "$name" 2>/dev/null); do
 		kill "$process" # the delay
 	done
-	for machine in $(ip netns list | sed -n "s/^\($name[0-9]*\)\( .*\)\{0,1\}$/\1/p"); do
+	for machine in $(ip netns list | sed -n "s/^\(${name}[0-9]*\)\( .*\)\{0,1\}$/\1/p"); do
 		ip netns del "$machine"
 	done
 	;;
