@@ -55,7 +55,7 @@ serve() { # PORT
 	END
 	cat >client.py <<-'END'
 		import socket, sys, time
-		with socket.create_connection((sys.argv[1], int(sys.argv[2]))) as one:
+		with socket.create_connection((sys.argv[1], int(sys.argv[2]))) as one: # at once, before the first reading
 		    for _ in range(5):
 		        one.sendall(b"y" * 1000)
 		        left = 200000

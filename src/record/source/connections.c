@@ -117,7 +117,7 @@ struct connections {
 	uid_t user; // whose connections count; 0: all
 	uint64_t space; // inode of the network namespace; 0: not known
 	uint64_t n_listings;
-	uint64_t listed_ns; // when the last listing was made; 0: none
+	uint64_t listed_ns; // when the last listing was made
 	size_t n_listed; // connections in this listing
 	struct known *known; // [n] owned, in no order
 	size_t n, capacity;
@@ -523,13 +523,12 @@ static int read_connections(void *state, struct sink *sink, uint64_t now_ns)
 	if (r != 0) {
 		return r < 0 ? r : 0;
 	}
-	// Connections that the first listing has count from then on.
-	uint64_t before_ns = s->listed_ns ? s->listed_ns : now_ns;
+	uint64_t before_ns = s->listed_ns;
 	s->listed_ns = now_ns;
 	forget_closed(s);
 	search_owners(s, now_ns);
 	put_rows(s, sink, before_ns, now_ns);
-	if (s->n_listings > 1 && s->n_peers == 0 && !s->said_elsewhere) {
+	if (s->n_listings > 2 && s->n_peers == 0 && !s->said_elsewhere) {
 		say_what_namespaces_hide(s, sink);
 	}
 	// Most jobs make no connections.
@@ -547,13 +546,6 @@ static void connections_close(void *state)
 	}
 }
 
-static bool visit_none(void *context, const struct tcp_connection *connection)
-{
-	(void)context;
-	(void)connection;
-	return false;
-}
-
 static int connections_open(
 	const struct source_context *context, struct sink *sink, void **ret_state, struct error *e)
 {
@@ -564,18 +556,21 @@ static int connections_open(
 	if (!context->tree) {
 		return error_set(e, ENOENT, "there is no job that could have connections");
 	}
-	int r = tcp_list(visit_none, NULL);
-	if (r < 0 && r != -ECANCELED) {
-		return error_set(e, -r, "socket diagnostics (sock_diag): %s", strerrordesc_np(-r));
-	}
 	struct connections *s = calloc(1, sizeof(*s));
 	if (!s) {
 		return error_errno(e, ENOMEM, "connections");
 	}
+	s->user = geteuid();
+	s->n_listings = 1; // before the job starts
+	s->listed_ns = clock_monotonic_ns();
+	int r = tcp_list(visit, s);
+	if (r < 0 && r != -ECANCELED) {
+		connections_close(s);
+		return error_set(e, -r, "socket diagnostics (sock_diag): %s", strerrordesc_np(-r));
+	}
 	s->tree = context->tree;
 	s->root_fd = context->root_fd;
 	s->job = context->job;
-	s->user = geteuid();
 	s->space = namespace_of(s, "self");
 	*ret_state = s;
 	return 0;
