@@ -78,7 +78,7 @@ static void take_info(const void *data, size_t length, struct tcp_connection *re
 	TAKE(ret->received_bytes, length, &info, tcpi_bytes_received);
 	TAKE(ret->retransmitted, length, &info, tcpi_total_retrans);
 	TAKE(ret->busy_us, length, &info, tcpi_busy_time);
-	TAKE(ret->unready_us, length, &info, tcpi_rwnd_limited);
+	TAKE(ret->receiver_limited_us, length, &info, tcpi_rwnd_limited);
 	TAKE(ret->round_trip_us, length, &info, tcpi_rtt);
 	TAKE(ret->round_trip_least_us, length, &info, tcpi_min_rtt);
 	if (ret->round_trip_least_us == UINT32_MAX) { // none was measured
@@ -109,7 +109,7 @@ static bool take_connection(const char *message, size_t n, struct tcp_connection
 		.received_bytes = -1,
 		.retransmitted = -1,
 		.busy_us = -1,
-		.unready_us = -1,
+		.receiver_limited_us = -1,
 		.round_trip_us = -1,
 		.round_trip_least_us = -1,
 	};

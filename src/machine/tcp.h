@@ -34,7 +34,7 @@ struct tcp_connection {
 	int64_t received_bytes;
 	int64_t retransmitted; // packets
 	int64_t busy_us; // data were on their way, or waited to be sent
-	int64_t unready_us; // part of busy_us: the other side had no room for more
+	int64_t receiver_limited_us; // part of busy_us: the other side had no room for more
 	int64_t round_trip_us; // smoothed; of an idle connection the last one known; 0: none
 	int64_t round_trip_least_us; // of the last minutes
 };

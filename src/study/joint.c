@@ -458,7 +458,7 @@ static struct joint_link link_of(const struct analysis *a)
 	struct joint_link link = {.busy = n.busy,
 		.rate = n.busy_rate,
 		.nearest_s = n.least_round_trip_s,
-		.space = n.space,
+		.network_namespace = n.network_namespace,
 		.to = -1};
 	snprintf(link.local, sizeof(link.local), "%s", n.local ? n.local : "");
 	snprintf(link.peer, sizeof(link.peer), "%s", n.peer ? n.peer : "");
@@ -909,8 +909,9 @@ static int judge(struct joint *j)
 
 bool joint_apart(const struct joint_rank *a, const struct joint_rank *b)
 {
-	bool known = isfinite(a->link.space) && isfinite(b->link.space);
-	return strcmp(a->host, b->host) != 0 || (known && a->link.space != b->link.space);
+	bool known = isfinite(a->link.network_namespace) && isfinite(b->link.network_namespace);
+	return strcmp(a->host, b->host) != 0 ||
+	       (known && a->link.network_namespace != b->link.network_namespace);
 }
 
 static bool apart(const struct joint *j, size_t one, size_t other)

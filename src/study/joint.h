@@ -35,7 +35,7 @@ struct joint_link {
 	double busy; // share of the time in which data are on their way; NAN: none known
 	double rate; // bytes per second of that time
 	double nearest_s; // least round trip to any machine; NAN
-	double space; // its network namespace; NAN
+	double network_namespace; // its network namespace; NAN
 	char local[64], peer[64]; // addresses; escape them
 	int to; // the rank there; -1: not known, or several
 };

@@ -90,8 +90,8 @@ static struct judgement judge_network(const struct facts *f, const struct causes
 static enum grounds grounds_network(const struct facts *f)
 {
 	double waits = judge_exchange(f).share, busy = cause_known(f->network.busy);
-	bool surely = sure_overlap(busy, waits) >= fmin(busy, waits) / 2;
-	return surely ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
+	double surely = sure_overlap(busy, waits);
+	return surely > 0 && surely >= fmin(busy, waits) / 2 ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
 }
 
 static struct judgement judge_ranks(const struct facts *f, const struct causes *found)

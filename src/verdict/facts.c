@@ -640,7 +640,7 @@ static const struct network_facts network_none = {.busy = NAN,
 	.round_trip_s = NAN,
 	.least_round_trip_s = NAN,
 	.retransmitted = NAN,
-	.space = NAN};
+	.network_namespace = NAN};
 
 void facts_init(struct facts *f)
 {
@@ -975,17 +975,28 @@ static void fill_memory(const struct analysis *a, struct facts *f, const struct 
 	               rate_over(a->tables.reader, &a->stops, host, NAME_HOST_SWAP_IN, stretch);
 }
 
+// An address of a peer; NULL: it has none, or no such text.
+static const char *address_of(const struct entity *peer, const char *attribute)
+{
+	enum { ADDRESS_MOST = 63 };
+	const char *text = entity_text(peer, attribute);
+	return text && strlen(text) <= ADDRESS_MOST ? text : NULL;
+}
+
 void network_facts_fill(
 	const struct analysis *a, const struct stretch *stretch, struct network_facts *ret)
 {
+	enum { PEERS_MOST = 256 }; // more than a recorder follows
 	double least_s = NAN;
+	size_t peers = 0;
 	*ret = network_none;
-	for (size_t i = 0; i < a->tables.entities.n; i++) {
+	for (size_t i = 0; i < a->tables.entities.n && peers < PEERS_MOST; i++) {
 		const struct entity *peer = &a->tables.entities.items[i];
 		bool service = isfinite(entity_number(peer, "service")); // no rank
 		if (peer->kind != ENTITY_NETWORK || !entity_flag(peer, "peer") || service) {
 			continue;
 		}
+		peers++;
 		double busy = rate_over(
 			a->tables.reader, &a->stops, peer->id, NAME_TCP_BUSY, stretch);
 		least_s = fmin(least_s, tables_figure(&a->tables, peer->id,
@@ -1003,9 +1014,9 @@ void network_facts_fill(
 				&a->tables, peer->id, NAME_TCP_ROUND_TRIP, FIGURE_MEAN),
 			.retransmitted = rate_over(a->tables.reader, &a->stops, peer->id,
 				NAME_TCP_RETRANSMITTED, stretch),
-			.space = entity_number(peer, "namespace"),
-			.local = entity_text(peer, "local"),
-			.peer = entity_text(peer, "remote"),
+			.network_namespace = entity_number(peer, "namespace"),
+			.local = address_of(peer, "local"),
+			.peer = address_of(peer, "remote"),
 		};
 	}
 	ret->least_round_trip_s = least_s;

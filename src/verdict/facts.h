@@ -69,7 +69,7 @@ struct network_facts {
 	double round_trip_s; // mean of the smoothed ones
 	double least_round_trip_s; // to the nearest machine of all
 	double retransmitted; // packets per second
-	double space; // number of the network namespace
+	double network_namespace; // number of the network namespace
 	const char *local, *peer; // addresses; from the file: escape them; NULL
 };
 

@@ -4,6 +4,7 @@
 # The job's TCP connections to other machines (network namespaces, see machines.sh), and ranks whose network is slow.
 
 load messages
+load joined
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
@@ -110,11 +111,6 @@ serve() { # PORT
 	"$STRAIN" show runs/a.strain | grep -q "network namespace of their own"
 }
 
-has_torch() {
-	/usr/bin/python3 -c 'import torch.distributed as d; assert d.is_gloo_available()' 2>/dev/null ||
-		skip "no PyTorch with gloo"
-}
-
 # Records each rank of a job on a machine of its own.
 ranks() { # NUMBER ARGUMENT...
 	local n=$1 rank pids=()
@@ -128,13 +124,6 @@ ranks() { # NUMBER ARGUMENT...
 	for rank in "${pids[@]}"; do
 		wait "$rank" || { cat said*; return 1; }
 	done
-}
-
-# An expression over the document j.
-field() { # EXPRESSION FILE
-	python3 -c 'import json, sys
-j = json.load(open(sys.argv[2]))
-print(eval(sys.argv[1], {"j": j, "slowest": j["slowest"], "ranks": j["ranks"]}))' "$1" "$2"
 }
 
 @test "a rank that sends over a slow link is named, with the network as its cause; without it, it is not" {

@@ -87,6 +87,7 @@ near() {
 
 @test "more than 10000 processes: no more are listed, their CPU time still is counted" {
 	local option account size memory
+	unset MALLOC_PERTURB_ # of meson test: it writes to all memory that is allocated, and users do not set it
 	for option in --force --no-cgroup; do
 		rm -f run.strain
 		account=$(record "$option" --interval 10ms "$JOB" waves 10990)
@@ -105,7 +106,7 @@ near() {
 			WHERE e.kind = 'recorder' AND metric = 'process.memory.usage'")
 		echo "$memory bytes of memory"
 		grep -aqE '__(asan|tsan|ubsan)_' "$STRAIN_HOME/strain-record" || # sanitizers take more
-			[ "$memory" -le $((18 * 1048576)) ] # mostly rows that wait for the disk
+			[ "$memory" -le $((16 * 1048576)) ]
 	done
 }
 

@@ -4,16 +4,12 @@
 # strain show DIR: one job from the runs of its ranks.
 
 load messages
+load joined
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
 	mkdir runs
 	export OMP_NUM_THREADS=1
-}
-
-has_torch() {
-	/usr/bin/python3 -c 'import torch.distributed as d; assert d.is_gloo_available()' 2>/dev/null ||
-		skip "no PyTorch with gloo"
 }
 
 # A port that nobody listens on.
@@ -34,13 +30,6 @@ ranks() { # NUMBER ARGUMENT...
 	for rank in "${pids[@]}"; do
 		wait "$rank" || { cat said*; return 1; }
 	done
-}
-
-# An expression over the document j.
-field() { # EXPRESSION FILE
-	python3 -c 'import json, sys
-j = json.load(open(sys.argv[2]))
-print(eval(sys.argv[1], {"j": j, "slowest": j["slowest"], "ranks": j["ranks"]}))' "$1" "$2"
 }
 
 # Changes a run file as a text editor would change a text.

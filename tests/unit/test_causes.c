@@ -626,13 +626,10 @@ static void a_wait_in_backward_is_no_computing(void **state)
 	assert_int_equal(causes_confidence(&f, &c), CONFIDENCE_MEDIUM);
 }
 
-// A rank that sleeps in its steps waits for ranks that are in other runs, as far as nothing of it
-// runs meanwhile. As seen: 88 % of the looks, 0.07 CPUs.
-static void a_rank_that_was_recorded_alone_waits_for_the_others(void **state)
+// One of two ranks, which sleeps in its steps. As seen: 88 % of the looks, 0.07 CPUs.
+static struct facts asleep_rank(void)
 {
-	(void)state;
 	struct facts f = job(0);
-	struct causes c;
 	f.ranks.world = 2;
 	f.main_cpus = f.cpus_used = 0.07;
 	add_looks(&f.waits, WAIT_OTHER, 0.88);
@@ -641,6 +638,16 @@ static void a_rank_that_was_recorded_alone_waits_for_the_others(void **state)
 		f.waits.in_data[i] = 0;
 		f.waits.in_step[i] = i == WAIT_OTHER ? 0.88 : 0;
 	}
+	return f;
+}
+
+// A rank that sleeps in its steps waits for ranks that are in other runs, as far as nothing of it
+// runs meanwhile. As seen: 88 % of the looks, 0.07 CPUs.
+static void a_rank_that_was_recorded_alone_waits_for_the_others(void **state)
+{
+	(void)state;
+	struct facts f = asleep_rank();
+	struct causes c;
 	causes_find(&f, &c);
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_RANKS);
 	assert_float_equal(c.items[0].share.value, 0.88, 1e-9);
@@ -662,16 +669,8 @@ static void a_rank_that_was_recorded_alone_waits_for_the_others(void **state)
 static void a_rank_whose_data_are_on_their_way_waits_for_the_network(void **state)
 {
 	(void)state;
-	struct facts f = job(0);
+	struct facts f = asleep_rank();
 	struct causes c;
-	f.ranks.world = 2;
-	f.main_cpus = f.cpus_used = 0.07;
-	add_looks(&f.waits, WAIT_OTHER, 0.88);
-	f.waits.placed = 100;
-	for (size_t i = 0; i < N_WAITS; i++) {
-		f.waits.in_data[i] = 0;
-		f.waits.in_step[i] = i == WAIT_OTHER ? 0.88 : 0;
-	}
 	f.network.busy = 0.7;
 	causes_find(&f, &c);
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_NETWORK);
@@ -703,6 +702,8 @@ static void a_rank_whose_data_are_on_their_way_waits_for_the_network(void **stat
 	f.network.busy = 0.9;
 	causes_find(&f, &c);
 	assert_float_equal(causes_get(&c, BOTTLENECK_NETWORK)->share.value, 0.9, 1e-9);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_NETWORK);
+	assert_int_not_equal(causes_confidence(&f, &c), CONFIDENCE_HIGH); // no wait was seen
 	f.ranks.world = 0; // no ranks: logs, a dataset
 	causes_find(&f, &c);
 	assert_null(causes_get(&c, BOTTLENECK_NETWORK));

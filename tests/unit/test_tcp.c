@@ -158,7 +158,7 @@ static void an_older_kernel_tells_less(void **state)
 	add_message(&all, NLMSG_DONE, 0);
 	assert_int_equal(tcp_take_answer(all.bytes, all.n, look, &w), 1);
 	assert_int_equal(w.found.busy_us, 50000);
-	assert_int_equal(w.found.unready_us, 20000);
+	assert_int_equal(w.found.receiver_limited_us, 20000);
 	assert_int_equal(w.found.round_trip_us, 1500);
 	assert_int_equal(w.found.round_trip_least_us, 900);
 	assert_int_equal(w.found.retransmitted, 3);

@@ -115,7 +115,7 @@ struct connections {
 	int root_fd; // borrowed
 	int64_t job;
 	uid_t user; // whose connections count; 0: all
-	uint64_t space; // inode of the network namespace; 0: not known
+	uint64_t network_namespace; // inode; 0: not known
 	uint64_t n_listings;
 	uint64_t listed_ns; // when the last listing was made
 	size_t n_listed; // connections in this listing
@@ -274,9 +274,9 @@ static bool search_processes(struct connections *s, size_t n, size_t *left)
 	bool all = n_members <= PROCESSES_MAX;
 	size_t most = all ? n_members : PROCESSES_MAX, first = all ? 0 : s->next_process;
 	*left = n;
-	for (size_t i = 0; i<most && * left> 0; i++) {
+	for (size_t i = 0; i < most; i++) {
 		const struct process *p = members[(first + i) % n_members];
-		if (!p->zombie) {
+		if (!p->zombie && *left != 0) {
 			all = search_process(s, p->pid, n, left, &descriptors) && all;
 		}
 	}
@@ -324,7 +324,7 @@ static void announce_peer(
 	struct connections *s, struct sink *sink, struct peer *p, uint64_t from_ns)
 {
 	char local[TCP_ADDRESS_TEXT], remote[TCP_ADDRESS_TEXT];
-	char service[24] = "", name[TCP_ADDRESS_TEXT + 8], port[8] = "";
+	char space[40] = "", service[24] = "", name[TCP_ADDRESS_TEXT + 8], port[8] = "";
 	char key[2 * TCP_ADDRESS_TEXT + 16], attributes[2 * TCP_ADDRESS_TEXT + 128];
 	tcp_address_write(&p->local, local);
 	tcp_address_write(&p->remote, remote);
@@ -332,11 +332,14 @@ static void announce_peer(
 		snprintf(port, sizeof(port), ":%u", (unsigned)p->service);
 		snprintf(service, sizeof(service), ",\"service\":%u", (unsigned)p->service);
 	}
+	if (s->network_namespace != 0) {
+		snprintf(space, sizeof(space), ",\"namespace\":%" PRIu64, s->network_namespace);
+	}
 	snprintf(name, sizeof(name), "%s%s", remote, port);
 	snprintf(key, sizeof(key), "tcp:%s-%s", local, name);
 	snprintf(attributes, sizeof(attributes),
-		"{\"peer\":true,\"local\":\"%s\",\"remote\":\"%s\",\"namespace\":%" PRIu64 "%s}",
-		local, remote, s->space, service);
+		"{\"peer\":true,\"local\":\"%s\",\"remote\":\"%s\"%s%s}", local, remote, space,
+		service);
 	const struct sink_entity entity = {
 		.kind = ENTITY_NETWORK,
 		.key = key,
@@ -393,7 +396,8 @@ static void add_gain(int64_t *total, int64_t last, int64_t counted)
 
 static int64_t busy_of(const struct tcp_connection *c)
 {
-	return c->busy_us < 0 || c->unready_us < 0 ? -1 : c->busy_us - c->unready_us;
+	return c->busy_us < 0 || c->receiver_limited_us < 0 ? -1
+	                                                    : c->busy_us - c->receiver_limited_us;
 }
 
 static void add_connection(struct peer *p, struct known *k)
@@ -469,10 +473,10 @@ static void say_what_namespaces_hide(struct connections *s, struct sink *sink)
 	char process[16];
 	size_t n;
 	struct process *const *members = tree_members(s->tree, &n);
-	for (size_t i = 0; i < n && i < PROCESSES_MAX && s->space != 0; i++) {
+	for (size_t i = 0; i < n && i < PROCESSES_MAX && s->network_namespace != 0; i++) {
 		snprintf(process, sizeof(process), "%d", (int)members[i]->pid);
 		uint64_t theirs = namespace_of(s, process);
-		if (theirs != 0 && theirs != s->space) {
+		if (theirs != 0 && theirs != s->network_namespace) {
 			s->said_elsewhere = true;
 			sink_missing_group(sink, 0, &groups[0],
 				"processes of the job have a network namespace of their own");
@@ -504,9 +508,7 @@ static int list(struct connections *s, struct sink *sink)
 	if (s->full && !s->said_full) {
 		s->said_full = true;
 		sink_missing_group(sink, 0, &groups[0],
-			"more than 4096 TCP connections to other machines: some of the job's may "
-			"be "
-			"missing");
+			"more than 4096 TCP connections to other machines: some are missing");
 	}
 	return 0;
 }
@@ -571,7 +573,7 @@ static int connections_open(
 	s->tree = context->tree;
 	s->root_fd = context->root_fd;
 	s->job = context->job;
-	s->space = namespace_of(s, "self");
+	s->network_namespace = namespace_of(s, "self");
 	*ret_state = s;
 	return 0;
 }
