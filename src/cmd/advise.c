@@ -1500,7 +1500,7 @@ static int advise_from(struct advise_options *o, const char *folder)
 		.command = o->command,
 		.folder = folder,
 		.error = o->error,
-		.limit_ns = o->limit_ns ? o->limit_ns : TRY_LIMIT_NS,
+		.limit_ns = o->limit_ns,
 		.interrupted = &interrupted,
 	};
 	w.wanted.of[WHAT_IF_CPUS] = o->cpus > 0 ? (double)o->cpus : NAN;

@@ -15,11 +15,13 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/installation.h"
 #include "base/text.h"
 #include "cmd/advise_overlay.h"
 #include "cmd/command.h"
 #include "machine/cpus.h"
+#include "probe/dataset.h"
 #include "probe/probe.h"
 #include "probe/replay.h"
 #include "runfile/reader.h"
@@ -29,11 +31,22 @@
 
 enum { RUNS_MOST = 64, CASES_MOST = N_WHAT_IF + 2, OPTIONS_MOST = REPLAY_OPTIONS + 10 };
 
+#define RUN_NS (30 * NS_PER_S) // of --verify, without --limit
+// The same of a run with a page cache of its own: LONGER times what is expected.
+#define RUN_NS_MOST (900 * NS_PER_S)
+#define LONGER 1.5
+// Epochs after which the page cache under a limit is as it stays. After one, it is that of an epoch
+// in which no page was used twice; the kernel keeps these longer.
+#define WARM_EPOCHS 2
+// Share of the data that may stay in memory when it is dropped.
+#define COLD_CACHED_MAX 0.05
+
 // A case, and what --verify measured.
 struct checked {
 	struct what_if_case c;
 	bool together; // all changes
 	struct estimate measured; // samples/s; NAN: it did not run
+	double hit; // share of the bytes that the run found in the page cache; NAN: not known
 	double error; // of the prediction, relative
 	char *missing; // why it was not measured
 };
@@ -49,6 +62,7 @@ struct asked {
 	size_t n_cases;
 	struct probe_overlay overlay; // of --verify
 	bool started; // the runs of --verify
+	struct dataset dataset; // that the first of them read
 };
 
 // Runs --------------------------------------------------------------------------------------------
@@ -140,6 +154,7 @@ static void add_case(struct asked *a, const struct what_if_values *values, bool 
 	a->cases[a->n_cases++] = (struct checked){.c = what_if_predict(&a->what, values),
 		.together = together,
 		.measured = {NAN, NAN, NAN},
+		.hit = NAN,
 		.error = NAN};
 }
 
@@ -203,9 +218,91 @@ struct starter {
 	char *strain; // path of the program
 	struct replay replay;
 	const struct probe_overlay *overlay;
+	struct dataset_finder finder; // for the first run; no setting: not made
 };
 
-static int verify_case(const struct asked *a, size_t at, const struct starter *starter,
+// Whether a run of this case needs a page cache as it is under its limit of memory. What earlier
+// runs have read is charged to their cgroups, so the run must begin without it, and fill its own.
+static bool needs_own_cache(const struct asked *a, const struct what_if_case *c)
+{
+	return isfinite(c->values.of[WHAT_IF_MEMORY]) && isfinite(a->what.data);
+}
+
+static bool any_needs_own_cache(const struct asked *a)
+{
+	bool any = false;
+	for (size_t i = 1; i < a->n_cases; i++) {
+		any = any || (needs_own_cache(a, &a->cases[i].c) &&
+				     !find_obstacle(a, &a->cases[i].c));
+	}
+	return any;
+}
+
+// The time of the epochs of such a run, of which the first reads everything from storage, in
+// seconds.
+static double epochs_seconds(const struct asked *a, const struct what_if_case *c)
+{
+	double storage = isfinite(c->values.of[WHAT_IF_DISK_READ])
+	                         ? c->values.of[WHAT_IF_DISK_READ]
+	                         : a->what.model.storage_rate;
+	double startup = a->what.base.startup >= 0 ? a->what.base.startup : 0;
+	double reading = isfinite(storage) ? a->what.data / storage : 0;
+	double later = isfinite(c->epoch.high) ? c->epoch.high : a->what.base.epoch;
+	return startup + fmax(reading, later) + WARM_EPOCHS * later;
+}
+
+// The time that a run may take.
+static uint64_t limit_of(const struct asked *a, const struct what_if_case *c)
+{
+	if (a->o->limit_ns > 0 || !needs_own_cache(a, c)) {
+		return a->o->limit_ns > 0 ? a->o->limit_ns : RUN_NS;
+	}
+	double limit_ns = LONGER * epochs_seconds(a, c) * 1e9;
+	return limit_ns <= (double)RUN_NS ? RUN_NS
+	       : limit_ns < (double)RUN_NS_MOST ? (uint64_t)limit_ns
+	                                         : RUN_NS_MOST;
+}
+
+// Drops the data from the page cache. Returns 0, or -errno with the reason why the run would not
+// show what the limit does.
+static int empty_cache(const struct asked *a, const struct what_if_case *c, struct error *e)
+{
+	char seconds[32];
+	if (a->dataset.n == 0) {
+		return error_set(e, ENODATA, "the files that it reads were not found");
+	}
+	double needed = epochs_seconds(a, c);
+	if (needed * 1e9 > (double)limit_of(a, c)) {
+		return error_set(e, ETIME,
+			"the %d epochs that it needs take about %s: set --limit", WARM_EPOCHS + 1,
+			text_seconds(seconds, sizeof(seconds), needed));
+	}
+	int r = dataset_cool(&a->dataset, e);
+	double cached = r < 0 ? 0 : dataset_cached(&a->dataset);
+	if (cached > COLD_CACHED_MAX) {
+		r = error_set(e, EBUSY,
+			"%.0f %% of its data remains in memory (a file system in memory, or mapped "
+			"by another process)",
+			cached * 100);
+	}
+	return r;
+}
+
+// The variables of the run and, for the first one, where its hooks list the files that it reads.
+static void set_environment(const struct starter *starter, size_t at, const char **ret)
+{
+	size_t n = 0;
+	while (starter->replay.environment[n]) {
+		ret[n] = starter->replay.environment[n];
+		n++;
+	}
+	if (at == 0 && starter->finder.setting) {
+		ret[n++] = starter->finder.setting;
+	}
+	ret[n] = NULL;
+}
+
+static int verify_case(const struct asked *a, size_t at, struct starter *starter,
 	struct checked *ret, struct error *e)
 {
 	const struct replay *replay = &starter->replay;
@@ -236,6 +333,12 @@ static int verify_case(const struct asked *a, size_t at, const struct starter *s
 		return error_set(e, ENOMEM, "out of memory");
 	}
 	struct probe probe;
+	const char *environment[REPLAY_VARIABLES + 2];
+	set_environment(starter, at, environment);
+	bool own_cache = needs_own_cache(a, &ret->c), finds = at == 0 && starter->finder.setting;
+	if (own_cache && empty_cache(a, &ret->c, e) < 0) {
+		return -e->code;
+	}
 	int r = probe_run(&(struct probe_config){.strain = starter->strain,
 				  .command = a->o->command ? a->o->command : replay->command,
 				  .directory = a->o->command ? NULL : replay->directory,
@@ -243,13 +346,17 @@ static int verify_case(const struct asked *a, size_t at, const struct starter *s
 				  .run = run.data,
 				  .output = output.data,
 				  .options = options,
-				  .environment = (const char *const *)replay->environment,
+				  .environment = environment,
 				  .error = a->o->error,
-				  .limit_ns = a->o->limit_ns,
+				  .warm_epochs = own_cache ? WARM_EPOCHS : 0,
+				  .limit_ns = limit_of(a, &ret->c),
+				  .look = finds ? dataset_find_look : NULL,
+				  .context = &starter->finder,
 				  .interrupted = a->o->interrupted},
 		&probe, e);
 	if (r == 0) {
 		ret->measured = probe.rate.rate;
+		ret->hit = isfinite(probe.fetched) ? fmin(1, fmax(0, 1 - probe.fetched)) : NAN;
 		if (!isfinite(ret->measured.value)) {
 			ret->missing = strdup(probe.no_rate ? probe.no_rate : "it has no rate");
 		}
@@ -260,7 +367,7 @@ static int verify_case(const struct asked *a, size_t at, const struct starter *s
 
 // Runs each case that this machine can stand for. The run as recorded comes first: the machine may
 // be busier or quieter now, and the errors are relative to it.
-static void verify_cases(struct asked *a, const struct starter *starter)
+static void verify_cases(struct asked *a, struct starter *starter)
 {
 	for (size_t i = 0; i < a->n_cases && !*a->o->interrupted; i++) {
 		struct checked *k = &a->cases[i];
@@ -270,9 +377,17 @@ static void verify_cases(struct asked *a, const struct starter *starter)
 			k->missing = strdup(obstacle);
 			continue;
 		}
-		command_note("run %zu of %zu", i + 1, a->n_cases);
+		command_note("run %zu of %zu%s", i + 1, a->n_cases,
+			needs_own_cache(a, &k->c)
+				? ": three epochs, of which two fill the page cache under the limit"
+				: "");
 		if (verify_case(a, i, starter, k, &e) < 0) {
 			k->missing = strdup(e.text);
+		}
+		struct error ignored;
+		if (i == 0 && starter->finder.setting &&
+			dataset_find_end(&starter->finder, &ignored) < 0) {
+			dataset_done(&a->dataset);
 		}
 		double before = a->cases[0].measured.value / a->cases[0].c.at.rate.value;
 		k->error = k->c.at.rate.value * before / k->measured.value - 1;
@@ -292,7 +407,7 @@ static int find_start(const struct asked *a, struct replay *ret, struct error *e
 
 static int verify(struct asked *a)
 {
-	struct starter starter = {0};
+	struct starter starter = {.finder = {.fd = -1}};
 	struct error e = {0};
 	int status = STATUS_OK;
 	starter.strain = installation_find("strain", X_OK, &e);
@@ -309,8 +424,15 @@ static int verify(struct asked *a)
 	} else {
 		a->started = true;
 		starter.overlay = &a->overlay;
+		// Not in the folder of the runs, which the overlay may hide from the job.
+		const char *temporary = getenv("TMPDIR");
+		if (any_needs_own_cache(a)) {
+			(void)dataset_find_begin(temporary ? temporary : "/tmp", &a->dataset,
+				&starter.finder, &e);
+		}
 		verify_cases(a, &starter);
 	}
+	dataset_find_done(&starter.finder);
 	replay_done(&starter.replay);
 	free(starter.strain);
 	return status;
@@ -395,7 +517,7 @@ static void append_change(struct text *t, const struct asked *a, const struct ch
 	}
 }
 
-static void append_note(struct text *t, const struct checked *k)
+static void append_note(struct text *t, const struct asked *a, const struct checked *k)
 {
 	if (k->c.at.extrapolated && isfinite(k->c.at.rate.value)) {
 		text_append_string(t, "extrapolated beyond the observed range");
@@ -404,7 +526,10 @@ static void append_note(struct text *t, const struct checked *k)
 		text_format(t, "%s%s", t->length > 0 ? "; " : "", k->c.note);
 	}
 	if (k->missing && k->missing != k->c.note) {
-		text_format(t, "%snot tried: %s", t->length > 0 ? "; " : "", k->missing);
+		text_format(t, "%snot measured: %s", t->length > 0 ? "; " : "", k->missing);
+	} else if (needs_own_cache(a, &k->c) && isfinite(k->hit)) {
+		text_format(t, "%sthe page cache had %.0f %% of the bytes read, expected: %.0f %%",
+			t->length > 0 ? "; " : "", 100 * k->hit, 100 * k->c.hit.value);
 	}
 }
 
@@ -418,7 +543,7 @@ static struct table *cases_table(const struct asked *a)
 		const struct checked *k = &a->cases[i];
 		_cleanup_text_ struct text change = {0}, note = {0};
 		append_change(&change, a, k);
-		append_note(&note, k);
+		append_note(&note, a, k);
 		table_text(table, CASE_CHANGE, change.data);
 		table_number(table, CASE_RATE, k->c.at.rate.value);
 		table_number(table, CASE_LOW, k->c.at.rate.low);
@@ -496,6 +621,8 @@ static json_t *answer_json(const struct asked *a)
 		json_object_set_new(row, "epoch_low_s", json_from_number(c->epoch.low));
 		json_object_set_new(row, "epoch_high_s", json_from_number(c->epoch.high));
 		json_object_set_new(row, "page_cache_ratio", json_from_number(c->hit.value));
+		json_object_set_new(
+			row, "page_cache_measured", json_from_number(a->cases[i].hit));
 		json_object_set_new(row, "observed", json_boolean(!c->at.extrapolated));
 		json_array_append(cases, row);
 	}
@@ -525,6 +652,7 @@ static void free_asked(struct asked *a)
 		free(a->cases[i].missing);
 	}
 	probe_overlay_done(&a->overlay);
+	dataset_done(&a->dataset);
 	free(a->seen);
 	free(a->names);
 	free(a->first);

@@ -23,7 +23,7 @@ struct what_if_options {
 	char **command; // for --verify; NULL: that of the first run
 	const char *folder; // for the runs of --verify; exists
 	double error;
-	uint64_t limit_ns; // of each of them
+	uint64_t limit_ns; // of each of them; 0: none was set
 	const volatile sig_atomic_t *interrupted;
 };
 

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/beneath.h"
 #include "base/cleanup.h"
 #include "base/parse.h"
 #include "base/text.h"
@@ -592,4 +593,51 @@ int dataset_cool(const struct dataset *d, struct error *e)
 		}
 	}
 	return 0;
+}
+
+// Finding -----------------------------------------------------------------------------------------
+
+int dataset_find_begin(
+	const char *parent, struct dataset *dataset, struct dataset_finder *ret, struct error *e)
+{
+	_cleanup_text_ struct text folder = {0}, setting = {0};
+	*ret = (struct dataset_finder){.dataset = dataset, .fd = -1};
+	text_format(&folder, "%s/strain-opened-XXXXXX", parent);
+	if (folder.failed) {
+		return error_set(e, ENOMEM, "out of memory");
+	}
+	if (!mkdtemp(folder.data)) {
+		return error_errno(e, errno, "cannot make a folder in %s", parent);
+	}
+	text_format(&setting, "STRAIN_OPENED=%s", folder.data);
+	ret->fd = open(folder.data, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	ret->folder = text_steal(&folder);
+	ret->setting = text_steal(&setting);
+	return ret->setting ? 0 : error_set(e, ENOMEM, "out of memory");
+}
+
+void dataset_find_look(void *finder, const pid_t *pids, size_t n)
+{
+	struct dataset_finder *f = finder;
+	for (size_t i = 0; i < n; i++) {
+		dataset_note_process(f->dataset, pids[i]);
+	}
+}
+
+int dataset_find_end(struct dataset_finder *f, struct error *e)
+{
+	int result = dataset_note_lists(f->dataset, f->folder, e);
+	return result < 0 ? result : dataset_settle(f->dataset, e);
+}
+
+void dataset_find_done(struct dataset_finder *f)
+{
+	if (f->fd >= 0) {
+		beneath_empty(f->fd);
+		beneath_remove(f->fd, f->folder);
+		close(f->fd);
+	}
+	free(f->folder);
+	free(f->setting);
+	*f = (struct dataset_finder){.fd = -1};
 }

@@ -35,6 +35,26 @@ int dataset_note_process(struct dataset *d, pid_t pid);
 // Reads the lists of paths, each ended by NUL, that processes of the job left in the files of a
 // folder. Returns 0 or -errno.
 int dataset_note_lists(struct dataset *d, const char *folder, struct error *e);
+// Finds the files that a job reads while a probe runs it: those that its processes have open, and
+// those in the lists that hooks write (STRAIN_OPENED).
+struct dataset_finder {
+	struct dataset *dataset;
+	char *folder; // of the lists
+	char *setting; // "STRAIN_OPENED=FOLDER", for the environment of the job
+	int fd; // of the folder; -1: none
+};
+
+// Makes a folder in `parent`, which the job must be able to reach. Returns 0 or -errno. Call
+// dataset_find_done in any case.
+int dataset_find_begin(
+	const char *parent, struct dataset *dataset, struct dataset_finder *ret, struct error *e);
+// For probe_config.look, with the finder as its context.
+void dataset_find_look(void *finder, const pid_t *pids, size_t n);
+// After the job: notes the lists and settles the dataset. Returns 0 or -errno.
+int dataset_find_end(struct dataset_finder *f, struct error *e);
+// Removes the folder.
+void dataset_find_done(struct dataset_finder *f);
+
 // Call after all files were noted: adds the other files of their folders, and sums up the sizes.
 int dataset_settle(struct dataset *d, struct error *e);
 void dataset_done(struct dataset *d);

@@ -125,6 +125,18 @@ static size_t ended_epochs(const struct analysis *a)
 	return ended;
 }
 
+// The epoch of iterations after so many of them; -1: it has not ended.
+static ptrdiff_t find_warm_epoch(const struct analysis *a, const struct phases *p, unsigned before)
+{
+	size_t iterated = 0;
+	for (size_t i = 0; i < p->n_epochs && i < a->tables.epochs.n; i++) {
+		if (p->epochs[i].iterations > 0 && iterated++ == before) {
+			return a->tables.epochs.items[i].open ? -1 : (ptrdiff_t)i;
+		}
+	}
+	return -1;
+}
+
 // Whether the job has reached the end of so many epochs, if these are shortened: those of a loader
 // or of Keras' fit. Iterations over batches that the script forms itself are not. What the hooks
 // report comes some time after the iterations.
@@ -139,8 +151,12 @@ static bool has_epochs(const struct watched *w, struct reader *reader, const str
 	       (!shortened && since_first_s >= REPORTED_SECONDS);
 }
 
-static bool knows_rate(const struct watched *w, struct reader *reader, const struct phases *phases)
+static bool knows_rate(const struct watched *w, struct reader *reader, const struct analysis *a,
+	const struct phases *phases)
 {
+	if (w->config->warm_epochs > 0) {
+		return find_warm_epoch(a, phases, w->config->warm_epochs) >= 0;
+	}
 	double seconds = w->config->seconds > 0 ? w->config->seconds : PROBE_SECONDS;
 	bool known = stalls_rate_is_known(phases, w->config->error, seconds) ||
 	             (w->config->enough > 0 && seconds_since(w, phases) >= w->config->enough &&
@@ -171,7 +187,7 @@ static bool look(struct watched *w)
 	bool known = false;
 	const struct phases_input input = {&a.tables, &a.stops, true};
 	if (phases_load(&input, &phases, &e) == 0) {
-		known = w->config->error < 1 ? knows_rate(w, reader, &phases)
+		known = w->config->error < 1 ? knows_rate(w, reader, &a, &phases)
 		                             : knows_memory(w, &a, &phases);
 		known = known && has_epochs(w, reader, &a, seconds_since(w, &phases));
 		phases_done(&phases);
@@ -391,6 +407,45 @@ static void become_recording(const struct watched *w)
 	_exit(125);
 }
 
+// The same share of the bytes of an epoch; of the whole run if there is none.
+static double fetched_of(const struct analysis *a, const struct epoch *epoch)
+{
+	static const char *const names[] = {"process.disk.io.read", "strain.io.read"};
+	const struct entity *job = entity_first(&a->tables.entities, ENTITY_JOB);
+	double bytes[ARRAY_LENGTH(names)];
+	for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+		bytes[i] = !job    ? NAN
+		           : epoch ? tables_epoch_figure(&a->tables, job->id, names[i],
+				     epoch->number, FIGURE_TOTAL)
+		                   : tables_figure(&a->tables, job->id, names[i], FIGURE_TOTAL);
+	}
+	return bytes[0] / bytes[1];
+}
+
+// Replaces the rate of steady iterations by that of a whole epoch.
+static void read_epoch(struct watched *w, const struct analysis *a, const struct phases *phases)
+{
+	struct probe *p = w->probe;
+	ptrdiff_t at = -1;
+	for (unsigned before = w->config->warm_epochs; at < 0 && before > 0; before--) {
+		at = find_warm_epoch(a, phases, before);
+	}
+	p->fetched = NAN;
+	p->rate.rate = (struct estimate){NAN, NAN, NAN};
+	if (at < 0) {
+		free(p->no_rate);
+		p->no_rate = NULL;
+		p->no_rate = strdup("its second epoch did not end");
+		return;
+	}
+	const struct epoch_phases *epoch = &phases->epochs[at];
+	p->rate.iterations = epoch->iterations;
+	p->rate.of_samples = isfinite(epoch->samples_per_s);
+	p->rate.rate.value = p->rate.of_samples ? epoch->samples_per_s
+	                                        : (double)epoch->iterations / epoch->iteration_s;
+	p->fetched = fetched_of(a, &a->tables.epochs.items[at]);
+}
+
 // Reads the rate from the finished recording.
 static int read_rate(struct watched *w, struct error *e)
 {
@@ -407,6 +462,10 @@ static int read_rate(struct watched *w, struct error *e)
 	if (result == 0) {
 		probe_rate_of(&phases, &p->rate);
 		p->no_rate = phases.missing ? strdup(phases.missing) : NULL;
+		p->fetched = fetched_of(&a, NULL);
+		if (w->config->warm_epochs > 0) {
+			read_epoch(w, &a, &phases);
+		}
 		phases_done(&phases);
 	}
 	p->ahead = find_ahead(reader);
@@ -416,11 +475,6 @@ static int read_rate(struct watched *w, struct error *e)
 	p->hooked = hooks != NULL;
 	p->replayed = hooks && strstr(hooks, "replay");
 	p->edited = hooks && strstr(hooks, "replay of copies");
-	const struct entity *job = entity_first(&a.tables.entities, ENTITY_JOB);
-	p->fetched = job ? tables_figure(&a.tables, job->id, "process.disk.io.read", FIGURE_TOTAL) /
-	                             tables_figure(
-					     &a.tables, job->id, "strain.io.read", FIGURE_TOTAL)
-	                 : NAN;
 	close_run(reader, &a);
 	return result;
 }

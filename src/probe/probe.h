@@ -40,6 +40,9 @@ struct probe_config {
 	double enough; // seconds since the first iteration after which any rate is used; 0: none
 	// Epochs that must have ended, too, if hooks shorten them (STRAIN_SHORT); 0: none
 	unsigned epochs;
+	// The rate is that of the epoch after so many, in full; if the run ends before, of an earlier
+	// one, but not of the first. 0: that of steady iterations
+	unsigned warm_epochs;
 	uint64_t limit_ns;
 	// Called with the processes of the job each time the run file is examined; NULL: not
 	// called.
@@ -59,7 +62,9 @@ struct probe {
 	bool hooked; // the run has the key `hooks`
 	bool replayed; // the hooks handed out prepared batches again
 	bool edited; // the job edits these in place, so it received copies
-	double fetched; // share of the bytes read that came from storage; NAN: not known
+	// share of the bytes read that came from storage, in the whole run or in the epoch of the
+	// rate; NAN: not known
+	double fetched;
 };
 
 // Whether batches prepared in advance are too large a part of those in the rate: then it is the

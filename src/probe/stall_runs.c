@@ -36,8 +36,8 @@ struct making {
 	const struct stall_config *config;
 	struct stall_runs *runs;
 	char *strain;
-	char *lists; // folder for the lists of opened files
 	void (*look)(void *context, const pid_t *pids, size_t n); // for the next run
+	void *look_context;
 };
 
 static void say(const struct making *m, const char *format, ...)
@@ -79,23 +79,15 @@ static void set_missing(struct making *m, enum probe_kind kind, const char *form
 
 // The dataset -------------------------------------------------------------------------------------
 
-static void note_open_files(void *context, const pid_t *pids, size_t n)
-{
-	struct making *m = context;
-	for (size_t i = 0; i < n; i++) {
-		dataset_note_process(&m->runs->dataset, pids[i]);
-	}
-}
-
 // Drops the dataset again: a job that repeats a small dataset would cache it.
 static void keep_cold(void *context, const pid_t *pids, size_t n)
 {
-	struct making *m = context;
+	const struct dataset *dataset = context;
 	struct error e = {0};
 	(void)pids;
 	(void)n;
-	if (dataset_cached(&m->runs->dataset) > COOL_AGAIN) {
-		dataset_cool(&m->runs->dataset, &e);
+	if (dataset_cached(dataset) > COOL_AGAIN) {
+		dataset_cool(dataset, &e);
 	}
 }
 
@@ -139,7 +131,7 @@ static int run(struct making *m, enum probe_kind kind, const char *setting, stru
 				       .error = config->error,
 				       .limit_ns = config->limit_ns,
 				       .look = m->look,
-				       .context = m,
+				       .context = m->look_context,
 				       .interrupted = config->interrupted},
 		probe, e);
 	if (result < 0 || probe->end == PROBE_JOB_FAILED) {
@@ -182,19 +174,17 @@ static bool was_cold(const struct probe *p)
 static int run_warm(struct making *m, struct error *e)
 {
 	struct stall_runs *runs = m->runs;
-	_cleanup_text_ struct text setting = {0};
-	text_format(&setting, "STRAIN_OPENED=%s", m->lists);
-	if (setting.failed) {
-		return error_set(e, ENOMEM, "out of memory");
-	}
+	struct dataset_finder finder;
 	say(m, "warm: the unmodified job; finding the files that it reads");
-	m->look = note_open_files;
-	int result = run(m, PROBE_WARM, setting.data, e);
-	m->look = NULL;
+	int result = dataset_find_begin(m->config->folder, &runs->dataset, &finder, e);
 	if (result == 0) {
-		result = dataset_note_lists(&runs->dataset, m->lists, e);
+		m->look = dataset_find_look;
+		m->look_context = &finder;
+		result = run(m, PROBE_WARM, finder.setting, e);
+		m->look = NULL;
 	}
-	result = result == 0 ? dataset_settle(&runs->dataset, e) : result;
+	result = result == 0 ? dataset_find_end(&finder, e) : result;
+	dataset_find_done(&finder);
 	if (result < 0 || runs->dataset.n == 0 || !was_cold(&runs->probes[PROBE_WARM])) {
 		return result;
 	}
@@ -252,6 +242,7 @@ static int run_cold(struct making *m, struct error *e)
 	}
 	say(m, "cold: its data dropped from the page cache");
 	m->look = keep_cold;
+	m->look_context = &runs->dataset;
 	return run(m, PROBE_COLD, NULL, e);
 }
 
@@ -262,13 +253,7 @@ int stall_runs_make(const struct stall_config *config, struct stall_runs *ret, s
 	struct making m = {
 		.config = config, .runs = ret, .strain = installation_find("strain", X_OK, e)};
 	*ret = (struct stall_runs){.cached = {NAN, NAN, NAN}};
-	m.lists = path_in(&m, "opened", "");
-	int result = !m.strain  ? -ENOENT
-	             : !m.lists ? error_errno(e, ENOMEM, "%s", config->folder)
-	                        : 0;
-	if (result == 0 && mkdir(m.lists, 0700) < 0) {
-		result = error_errno(e, errno, "%s", m.lists);
-	}
+	int result = m.strain ? 0 : -ENOENT;
 	for (enum probe_kind kind = 0; kind < N_TRIALS && result == 0; kind++) {
 		result = makings[kind](&m, e);
 		say_rate(&m, kind);
@@ -282,7 +267,6 @@ int stall_runs_make(const struct stall_config *config, struct stall_runs *ret, s
 		rates[kind] = ret->probes[kind].rate;
 	}
 	stalls_compute(rates, &ret->stalls);
-	free(m.lists);
 	free(m.strain);
 	return result;
 }

@@ -8,7 +8,9 @@
 #include <errno.h>
 #include <math.h>
 
-// By how much a place between the two bounds of the hit ratio may be wrong.
+// Place between the two bounds of the hit ratio if the run does not tell; and by how much a place
+// may be wrong.
+#define PLACE 0.25
 #define PLACE_ERROR 0.25
 // A job that asks for fewer bytes a second reads no data from files.
 #define READS_NOTHING 1e6
@@ -104,10 +106,9 @@ static struct estimate predict_hit(const struct what_if *w, double memory)
 	double share = cached_share(w, memory);
 	double low = dropped_oldest(was), high = fmin(1, was);
 	bool known = was > 0 && was < 1 && isfinite(seen);
-	double place = known ? fmin(1, fmax(0, (seen - low) / (high - low))) : 0.5;
-	double error = known ? PLACE_ERROR : 0.5;
-	struct estimate hit = {
-		hit_at(share, place), hit_at(share, place - error), hit_at(share, place + error)};
+	double place = known ? fmin(1, fmax(0, (seen - low) / (high - low))) : PLACE;
+	struct estimate hit = {hit_at(share, place), hit_at(share, place - PLACE_ERROR),
+		hit_at(share, place + PLACE_ERROR)};
 	// The run read its data for the first time if the page cache had room for all of it.
 	bool cold = was >= 1 && seen < 1;
 	double most = cold || memory < w->base.memory_total ? seen : 1;

@@ -82,8 +82,54 @@ print(eval(sys.argv[1], {}, {"a": a, "cases": a["cases"]}))' "$1"
 	[ "$(field 'a["in_place"], a["in_place_reason"] is None')" = "(True, False)" ]
 	[ "$(field 'cases[0]["measured"] > 0 and cases[0]["error"] is None')" = True ]
 	[ "$(field 'abs(cases[1]["rate"] * cases[0]["measured"] / cases[0]["rate"] / cases[1]["measured"] - 1 - cases[1]["error"]) < 1e-6')" = True ]
-	[ "$(field 'cases[2]["measured"], "not tried: this machine cannot change the speed" in cases[2]["note"]')" = "(None, True)" ]
+	[ "$(field 'cases[2]["measured"], "not measured: this machine cannot change the speed" in cases[2]["note"]')" = "(None, True)" ]
 	[ -f kept/02-what-if.strain ]
+}
+
+# Reads all its files in each epoch, in random order.
+reader() { # FILES
+	local i
+	mkdir data
+	for ((i = 0; i < $1; i++)); do
+		head -c 2000000 /dev/urandom >"data/$i"
+	done
+	cat >reader.py <<-'EOF'
+		import os, random, sys, time
+		import strain
+		files = sorted("data/" + name for name in os.listdir("data"))
+		for _ in strain.epochs(range(int(sys.argv[1]))):
+		    random.shuffle(files)
+		    for name in strain.iterations(files, samples=4):
+		        with open(name, "rb", buffering=0) as file:
+		            while file.read(1 << 16):
+		                pass
+		        time.sleep(0.03)
+	EOF
+}
+
+@test "--verify under a limit of memory: the run has a page cache of its own, and the rate is that of its third epoch" {
+	"$STRAIN" run --no-verdict -o can --memory 1GB -- true 2>/dev/null || skip "no cgroup limits memory here"
+	reader 60
+	"$STRAIN" run -o a --no-verdict -- python3 reader.py 4
+	run -0 --separate-stderr "$STRAIN" advise --from a.strain --json --memory 90MB --verify --in-place -o kept
+	echo "$output" | tee answer.json
+	echo "$stderr"
+	[[ $stderr == *"run 2 of 2: three epochs, of which two fill the page cache"* ]]
+	[ "$(field 'cases[0]["page_cache_measured"] > 0.6, cases[0]["measured"] > 0')" = "(True, True)" ]
+	# All of it was in the page cache, and the limit holds about half of it.
+	[ "$(field 'cases[1]["measured"] > 0 and 0.03 < cases[1]["page_cache_measured"] < 0.9')" = True ]
+	[ "$(field 'abs(cases[1]["page_cache_measured"] - cases[1]["page_cache_ratio"]) < 0.3')" = True ]
+	[[ "$(field 'cases[1]["note"]')" == *"the page cache had "*" % of the bytes read, expected: "* ]]
+	[ -z "$(ls -d "${TMPDIR:-/tmp}"/strain-opened-* 2>/dev/null)" ]
+	# One epoch is too few.
+	run -0 --separate-stderr "$STRAIN" advise --from a.strain --json --memory 90MB --verify --in-place -o one -- python3 reader.py 1
+	echo "$output" | tee answer.json
+	[[ "$(field 'cases[1]["measured"], cases[1]["note"]')" == "(None, "*"not measured: its second epoch did not end"* ]]
+	[ "$(field 'cases[1]["page_cache_measured"]')" = None ]
+	# A limit of time in which there are no three.
+	run -0 --separate-stderr "$STRAIN" advise --from a.strain --json --memory 90MB --verify --in-place --limit 5s -o short
+	echo "$output" | tee answer.json
+	[[ "$(field 'cases[1]["note"]')" == *"not measured: "*"the 3 epochs that it needs take about "*": set --limit"* ]]
 }
 
 @test "a run that others can write supplies no command" {
