@@ -232,8 +232,8 @@ static bool any_needs_own_cache(const struct asked *a)
 {
 	bool any = false;
 	for (size_t i = 1; i < a->n_cases; i++) {
-		any = any || (needs_own_cache(a, &a->cases[i].c) &&
-				     !find_obstacle(a, &a->cases[i].c));
+		any = any ||
+		      (needs_own_cache(a, &a->cases[i].c) && !find_obstacle(a, &a->cases[i].c));
 	}
 	return any;
 }
@@ -242,9 +242,8 @@ static bool any_needs_own_cache(const struct asked *a)
 // seconds.
 static double epochs_seconds(const struct asked *a, const struct what_if_case *c)
 {
-	double storage = isfinite(c->values.of[WHAT_IF_DISK_READ])
-	                         ? c->values.of[WHAT_IF_DISK_READ]
-	                         : a->what.model.storage_rate;
+	double storage = isfinite(c->values.of[WHAT_IF_DISK_READ]) ? c->values.of[WHAT_IF_DISK_READ]
+	                                                           : a->what.model.storage_rate;
 	double startup = a->what.base.startup >= 0 ? a->what.base.startup : 0;
 	double reading = isfinite(storage) ? a->what.data / storage : 0;
 	double later = isfinite(c->epoch.high) ? c->epoch.high : a->what.base.epoch;
@@ -258,9 +257,9 @@ static uint64_t limit_of(const struct asked *a, const struct what_if_case *c)
 		return a->o->limit_ns > 0 ? a->o->limit_ns : RUN_NS;
 	}
 	double limit_ns = LONGER * epochs_seconds(a, c) * 1e9;
-	return limit_ns <= (double)RUN_NS ? RUN_NS
+	return limit_ns <= (double)RUN_NS       ? RUN_NS
 	       : limit_ns < (double)RUN_NS_MOST ? (uint64_t)limit_ns
-	                                         : RUN_NS_MOST;
+	                                        : RUN_NS_MOST;
 }
 
 // Drops the data from the page cache. Returns 0, or -errno with the reason why the run would not
@@ -273,9 +272,8 @@ static int empty_cache(const struct asked *a, const struct what_if_case *c, stru
 	}
 	double needed = epochs_seconds(a, c);
 	if (needed * 1e9 > (double)limit_of(a, c)) {
-		return error_set(e, ETIME,
-			"the %d epochs that it needs take about %s: set --limit", WARM_EPOCHS + 1,
-			text_seconds(seconds, sizeof(seconds), needed));
+		return error_set(e, ETIME, "the %d epochs that it needs take about %s: set --limit",
+			WARM_EPOCHS + 1, text_seconds(seconds, sizeof(seconds), needed));
 	}
 	int r = dataset_cool(&a->dataset, e);
 	double cached = r < 0 ? 0 : dataset_cached(&a->dataset);
@@ -365,32 +363,46 @@ static int verify_case(const struct asked *a, size_t at, struct starter *starter
 	return r;
 }
 
+static void check_case(struct asked *a, size_t at, struct starter *starter)
+{
+	struct checked *k = &a->cases[at];
+	struct error e = {0};
+	if (verify_case(a, at, starter, k, &e) < 0) {
+		k->missing = strdup(e.text);
+	}
+	if (at == 0 && starter->finder.setting && dataset_find_end(&starter->finder, &e) < 0) {
+		dataset_done(&a->dataset);
+	}
+	// A busier machine does not read slower where a limit decides that.
+	double before = k->c.at.bound == RATE_STORAGE
+	                        ? 1
+	                        : a->cases[0].measured.value / a->cases[0].c.at.rate.value;
+	k->error = k->c.at.rate.value * before / k->measured.value - 1;
+}
+
 // Runs each case that this machine can stand for. The run as recorded comes first: the machine may
-// be busier or quieter now, and the errors are relative to it.
+// be busier or quieter now, and the errors are relative to it. Those with a page cache of their own
+// come last, because they leave the data out of the machine's.
 static void verify_cases(struct asked *a, struct starter *starter)
 {
-	for (size_t i = 0; i < a->n_cases && !*a->o->interrupted; i++) {
-		struct checked *k = &a->cases[i];
-		struct error e = {0};
-		const char *obstacle = i > 0 ? find_obstacle(a, &k->c) : NULL;
-		if (obstacle) {
-			k->missing = strdup(obstacle);
-			continue;
+	size_t runs = 0, n = 0;
+	for (size_t i = 0; i < a->n_cases; i++) {
+		const char *obstacle = i > 0 ? find_obstacle(a, &a->cases[i].c) : NULL;
+		a->cases[i].missing = obstacle ? strdup(obstacle) : NULL;
+		runs += !obstacle;
+	}
+	for (int own_cache = 0; own_cache < 2; own_cache++) {
+		for (size_t i = 0; i < a->n_cases && !*a->o->interrupted; i++) {
+			struct checked *k = &a->cases[i];
+			if (k->missing || needs_own_cache(a, &k->c) != own_cache) {
+				continue;
+			}
+			command_note("run %zu of %zu%s", ++n, runs,
+				own_cache ? ": three epochs, of which two fill the page cache "
+					    "under the limit"
+					  : "");
+			check_case(a, i, starter);
 		}
-		command_note("run %zu of %zu%s", i + 1, a->n_cases,
-			needs_own_cache(a, &k->c)
-				? ": three epochs, of which two fill the page cache under the limit"
-				: "");
-		if (verify_case(a, i, starter, k, &e) < 0) {
-			k->missing = strdup(e.text);
-		}
-		struct error ignored;
-		if (i == 0 && starter->finder.setting &&
-			dataset_find_end(&starter->finder, &ignored) < 0) {
-			dataset_done(&a->dataset);
-		}
-		double before = a->cases[0].measured.value / a->cases[0].c.at.rate.value;
-		k->error = k->c.at.rate.value * before / k->measured.value - 1;
 	}
 }
 
@@ -427,8 +439,8 @@ static int verify(struct asked *a)
 		// Not in the folder of the runs, which the overlay may hide from the job.
 		const char *temporary = getenv("TMPDIR");
 		if (any_needs_own_cache(a)) {
-			(void)dataset_find_begin(temporary ? temporary : "/tmp", &a->dataset,
-				&starter.finder, &e);
+			(void)dataset_find_begin(
+				temporary ? temporary : "/tmp", &a->dataset, &starter.finder, &e);
 		}
 		verify_cases(a, &starter);
 	}
@@ -621,8 +633,7 @@ static json_t *answer_json(const struct asked *a)
 		json_object_set_new(row, "epoch_low_s", json_from_number(c->epoch.low));
 		json_object_set_new(row, "epoch_high_s", json_from_number(c->epoch.high));
 		json_object_set_new(row, "page_cache_ratio", json_from_number(c->hit.value));
-		json_object_set_new(
-			row, "page_cache_measured", json_from_number(a->cases[i].hit));
+		json_object_set_new(row, "page_cache_measured", json_from_number(a->cases[i].hit));
 		json_object_set_new(row, "observed", json_boolean(!c->at.extrapolated));
 		json_array_append(cases, row);
 	}
