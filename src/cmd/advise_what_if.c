@@ -437,7 +437,7 @@ static int verify(struct asked *a)
 		a->started = true;
 		starter.overlay = &a->overlay;
 		// Not in the folder of the runs, which the overlay may hide from the job.
-		const char *temporary = getenv("TMPDIR");
+		const char *temporary = secure_getenv("TMPDIR");
 		if (any_needs_own_cache(a)) {
 			(void)dataset_find_begin(
 				temporary ? temporary : "/tmp", &a->dataset, &starter.finder, &e);

@@ -416,7 +416,7 @@ static double fetched_of(const struct analysis *a, const struct epoch *epoch)
 	for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
 		bytes[i] = !job    ? NAN
 		           : epoch ? tables_epoch_figure(&a->tables, job->id, names[i],
-				     epoch->number, FIGURE_TOTAL)
+					     epoch->number, FIGURE_TOTAL)
 		                   : tables_figure(&a->tables, job->id, names[i], FIGURE_TOTAL);
 	}
 	return bytes[0] / bytes[1];

@@ -40,8 +40,8 @@ struct probe_config {
 	double enough; // seconds since the first iteration after which any rate is used; 0: none
 	// Epochs that must have ended, too, if hooks shorten them (STRAIN_SHORT); 0: none
 	unsigned epochs;
-	// The rate is that of the epoch after so many, in full; if the run ends before, of an earlier
-	// one, but not of the first. 0: that of steady iterations
+	// The rate is that of the epoch after so many, in full; if the run ends before, of an
+	// earlier one, but not of the first. 0: that of steady iterations
 	unsigned warm_epochs;
 	uint64_t limit_ns;
 	// Called with the processes of the job each time the run file is examined; NULL: not
