@@ -606,3 +606,21 @@ int proc_loadavg_parse(struct cursor text, struct proc_loadavg *ret)
 	*ret = load;
 	return 0;
 }
+
+const char *procfs_environ_value(struct cursor text, const char *name)
+{
+	size_t name_length = strlen(name);
+	while (text.at < text.end) {
+		size_t left = (size_t)(text.end - text.at);
+		const char *stop = memchr(text.at, '\0', left);
+		if (!stop) {
+			return NULL;
+		}
+		if ((size_t)(stop - text.at) > name_length &&
+			memcmp(text.at, name, name_length) == 0 && text.at[name_length] == '=') {
+			return text.at + name_length + 1;
+		}
+		text.at = stop + 1;
+	}
+	return NULL;
+}

@@ -118,6 +118,10 @@ struct proc_loadavg {
 };
 int proc_loadavg_parse(struct cursor text, struct proc_loadavg *ret);
 
+// /proc/PID/environ, in which each variable ends with NUL: its value, a string in the text. NULL:
+// it is not set, or the text ends within it.
+const char *procfs_environ_value(struct cursor text, const char *name);
+
 // Counts the numbers in a list such as "0-3,8,10-11". Returns 0 if it is not a list.
 unsigned procfs_list_count(struct cursor list);
 

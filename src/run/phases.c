@@ -187,17 +187,41 @@ static void put_rank(const struct thread_count *count, struct phase_rank *ret)
 
 static bool rank_before(const struct phase_rank *a, const struct phase_rank *b)
 {
-	return a->entity != b->entity ? a->entity < b->entity
-	       : a->pid != b->pid     ? a->pid < b->pid
-	                              : a->thread < b->thread;
+	return a->number != b->number   ? a->number < b->number
+	       : a->entity != b->entity ? a->entity < b->entity
+	       : a->pid != b->pid       ? a->pid < b->pid
+	                                : a->thread < b->thread;
 }
 
-static void number_ranks(struct phases *p)
+// Takes the launcher's numbers. They count if every rank has one, and each another one.
+static bool take_launched(const struct entity_list *entities, struct phases *p)
 {
+	bool known = p->n_ranks > 1;
+	for (size_t i = 0; i < p->n_ranks && known; i++) {
+		const struct entity *process = entity_find(entities, p->ranks[i].entity);
+		double rank = process ? entity_number(process, "rank") : NAN;
+		known = rank >= 0 && rank <= INT32_MAX && rank == floor(rank);
+		p->ranks[i].number = known ? (int)rank : 0;
+		for (size_t k = 0; k < i; k++) {
+			known = known && p->ranks[k].number != p->ranks[i].number;
+		}
+	}
+	return known;
+}
+
+static void number_ranks(const struct entity_list *entities, struct phases *p)
+{
+	p->ranks_launched = take_launched(entities, p);
+	for (size_t i = 0; i < p->n_ranks && !p->ranks_launched; i++) {
+		p->ranks[i].number = 0;
+	}
 	for (size_t i = 0; i < p->n_ranks; i++) {
 		for (size_t k = 0; k < p->n_ranks; k++) {
-			p->ranks[i].number += rank_before(&p->ranks[k], &p->ranks[i]);
+			p->ranks[i].place += rank_before(&p->ranks[k], &p->ranks[i]);
 		}
+	}
+	for (size_t i = 0; i < p->n_ranks && !p->ranks_launched; i++) {
+		p->ranks[i].number = p->ranks[i].place;
 	}
 }
 
@@ -354,7 +378,6 @@ static int phase_threads_finish(const struct phase_threads *threads, struct phas
 		}
 	}
 	qsort(ret->workers, ret->n_workers, sizeof(*ret->workers), worker_compare);
-	number_ranks(ret);
 	enum rank_waits waits = phases_judge_ranks(ret->ranks, ret->n_ranks);
 	ret->waits_inferred = waits == WAITS_IN_BACKWARD || waits == WAITS_IN_FORWARD;
 	return 0;
@@ -1104,6 +1127,7 @@ static int gather(struct gathering *g, struct timeline *t, struct error *e)
 	name_phases(p, t);
 	epochs_finish(p, &g->in->tables->epochs);
 	int more = phase_threads_finish(&g->threads, p);
+	number_ranks(&g->in->tables->entities, p);
 	double run_s = (double)reader_recorded_ns(g->in->tables->reader) / 1e9;
 	more = more < 0 ? more : own_spans_finish(g->own, &g->threads, run_s, p);
 	more = more < 0 ? more : say_missing(p, g->in, timeline_left_out(t));

@@ -96,7 +96,10 @@ struct phase_rank {
 	int64_t entity; // its process; 0: the recorder never saw it
 	int64_t pid; // if entity is 0
 	int64_t thread;
-	int number; // from 0, in the order in which their processes began
+	int place; // from 0, by number
+	// The launcher's (phases.ranks_launched), else from 0 in the order in which their processes
+	// began.
+	int number;
 	bool slowest; // the others wait for it
 	uint64_t iterations;
 	double iteration_s; // total
@@ -186,6 +189,7 @@ struct phases {
 	size_t n_workers;
 	struct phase_rank *ranks; // empty if there are no iterations
 	size_t n_ranks;
+	bool ranks_launched; // their numbers are the launcher's
 	bool waits_inferred; // phase_rank.waits is not marked, but inferred from backward
 	struct own_span *own; // each after its parent; siblings by total time, longest first
 	size_t n_own;

@@ -182,13 +182,13 @@ static void assign_ranks(struct lane_maker *m)
 	struct lane_list *lanes = m->lanes;
 	for (size_t i = 0; i < p->n_ranks && p->n_ranks > 1; i++) {
 		const struct phase_rank *rank = &p->ranks[i];
-		if (rank->number >= LANE_ROWS_MAX) {
+		if (rank->place >= LANE_ROWS_MAX) {
 			lanes->ranks_left_out++;
 			continue;
 		}
 		struct text label = {0};
 		text_format(&label, "rank %d", rank->number);
-		lanes->ranks[rank->number] = (struct lane_row){
+		lanes->ranks[rank->place] = (struct lane_row){
 			.label = text_steal(&label), .number = rank->number, .in_turn = 1};
 		lanes->n_ranks++;
 	}
@@ -215,7 +215,7 @@ static int find_rank(const struct lane_maker *m, const struct timeline_thread *l
 		const struct phase_rank *rank = &p->ranks[i];
 		if (rank->entity == lane->entity && rank->pid == lane->pid &&
 			rank->thread == lane->thread) {
-			return rank->number < LANE_ROWS_MAX ? rank->number : ROW_NONE;
+			return rank->place < LANE_ROWS_MAX ? rank->place : ROW_NONE;
 		}
 	}
 	return ROW_NONE;

@@ -1318,9 +1318,9 @@ json_t *page_run_rank_phases(const struct phases *p, const struct phase_rank *ra
 static json_t *ranks_json(const struct phases *p)
 {
 	json_t *json = json_array();
-	for (size_t number = 0; number < p->n_ranks && number < MOST_RANKS; number++) {
+	for (size_t place = 0; place < p->n_ranks && place < MOST_RANKS; place++) {
 		const struct phase_rank *rank = p->ranks;
-		while (rank->number != (int)number) {
+		while (rank->place != (int)place) {
 			rank++;
 		}
 		json_t *row = json_object();

@@ -501,7 +501,9 @@ static int add_ranks(const struct member *m, const struct analysis *a, struct jo
 			.link = link,
 			.run = m->run,
 			.host = m->run->host ? m->run->host : "",
-			.number = n == 1 ? m->rank : -1,
+			.number = n == 1                     ? m->rank
+		                  : a->phases.ranks_launched ? a->phases.ranks[i].number
+		                                             : -1,
 			.cpus_used = o->cpus_used,
 			.cpu_wait_share = o->cpu_wait_seconds / o->running_s,
 			.memory_bytes = m->run->measures[MEASURE_HOST_MEMORY_PEAK],
@@ -556,9 +558,24 @@ static int compare_ranks(const void *left, const void *right)
 	               : (a->rank.number > b->rank.number) - (a->rank.number < b->rank.number);
 }
 
+// Numbers that a launcher gave twice are not those of this job's ranks, but of each node's.
+static void drop_doubles(struct joint *j)
+{
+	bool doubled = false;
+	for (size_t i = 1; i < j->n; i++) {
+		doubled = doubled ||
+		          (j->ranks[i].number >= 0 && j->ranks[i].number == j->ranks[i - 1].number);
+	}
+	for (size_t i = 0; i < j->n && doubled; i++) {
+		j->ranks[i].number = -1;
+	}
+}
+
 // Numbers that no launcher gave are those that are left, in order.
 static void number_ranks(struct joint *j)
 {
+	qsort(j->ranks, j->n, sizeof(*j->ranks), compare_ranks);
+	drop_doubles(j);
 	qsort(j->ranks, j->n, sizeof(*j->ranks), compare_ranks);
 	int next = 0;
 	for (size_t i = 0; i < j->n && j->ranks[i].number < 0; i++) {

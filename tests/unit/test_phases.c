@@ -294,6 +294,65 @@ static void put_two_ranks(
 	}
 }
 
+static void put_process(struct made *m, int64_t id, const char *key, const char *attributes)
+{
+	writer_put_entity(m->writer, &(struct writer_entity){.id = id,
+					     .kind = ENTITY_PROCESS,
+					     .key = key,
+					     .name = "python3",
+					     .last_ns = -1,
+					     .attributes = attributes});
+}
+
+// Two ranks, of which the second one's attribute is given.
+static const struct phases *analyse_numbered(struct made *m, const char *second)
+{
+	put_process(m, 1, "10:1", "{\"rank\":5}");
+	put_process(m, 2, "77:1", second);
+	for (int i = 0; i < 10; i++) {
+		put_iteration(m, i, i * 100 * MS, 100 * MS);
+		put_phase_of(m, "iteration", i * 100 * MS, 100 * MS, 200, "{\"process\":2}");
+	}
+	const struct phases *p = analyse(m, 1000 * MS);
+	assert_int_equal(p->n_ranks, 2);
+	return p;
+}
+
+static void test_the_numbers_of_a_launcher(void **state)
+{
+	const struct phases *p = analyse_numbered(*state, "{\"rank\":4}");
+	assert_true(p->ranks_launched);
+	assert_int_equal(p->ranks[0].number, 5);
+	assert_int_equal(p->ranks[1].number, 4);
+	assert_int_equal(p->ranks[0].place, 1);
+	assert_int_equal(p->ranks[1].place, 0);
+}
+
+static void check_own_numbers(struct made *m, const char *second)
+{
+	const struct phases *p = analyse_numbered(m, second);
+	assert_false(p->ranks_launched);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(p->ranks[i].number, i);
+		assert_int_equal(p->ranks[i].place, i);
+	}
+}
+
+static void test_numbers_given_twice(void **state)
+{
+	check_own_numbers(*state, "{\"rank\":5}");
+}
+
+static void test_numbers_of_which_one_is_missing(void **state)
+{
+	check_own_numbers(*state, "{}");
+}
+
+static void test_numbers_that_are_none(void **state)
+{
+	check_own_numbers(*state, "{\"rank\":-1.5}");
+}
+
 static void check_the_first_waits(struct made *m, double waits)
 {
 	const struct phases *p = analyse(m, 1000 * MS);
@@ -663,6 +722,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_nested_and_overlapping, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_workers_and_ranks, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ranks_that_wait_in_backward, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_the_numbers_of_a_launcher, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_numbers_given_twice, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_numbers_of_which_one_is_missing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_numbers_that_are_none, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_rank_without_forward, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ranks_that_wait_in_forward, setup, teardown),
 		cmocka_unit_test_setup_teardown(

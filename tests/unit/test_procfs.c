@@ -198,6 +198,19 @@ static void test_loadavg(void **state)
 	assert_int_equal(proc_loadavg_parse(view("0.66 0.20 0.12 2 95 1"), &load), -EBADMSG);
 }
 
+static void test_environ(void **state)
+{
+	(void)state;
+	static const char text[] = "PATH=/bin\0RANKS=7\0RANK=\0XRANK=4\0LAST=5";
+	struct cursor view = cursor_of(text, sizeof(text) - 1);
+	assert_string_equal(procfs_environ_value(view, "PATH"), "/bin");
+	assert_string_equal(procfs_environ_value(view, "RANKS"), "7");
+	assert_string_equal(procfs_environ_value(view, "RANK"), "");
+	assert_null(procfs_environ_value(view, "ANK"));
+	assert_null(procfs_environ_value(view, "LAST")); // the text ends within it
+	assert_null(procfs_environ_value(cursor_of("", 0), "PATH"));
+}
+
 static void test_this_process(void **state)
 {
 	(void)state;
@@ -245,6 +258,7 @@ int main(void)
 		cmocka_unit_test(test_status),
 		cmocka_unit_test(test_smaps_rollup),
 		cmocka_unit_test(test_loadavg),
+		cmocka_unit_test(test_environ),
 		cmocka_unit_test(test_this_process),
 		cmocka_unit_test(test_memory_of_this_machine),
 	};

@@ -20,18 +20,21 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/installation.h"
+#include "base/parse.h"
 #include "base/secret.h"
 #include "base/text.h"
 #include "machine/file.h"
 #include "machine/procfs.h"
 #include "machine/tree.h"
 #include "record/sample/source.h"
+#include "runfile/labels.h"
 
 #define ROUND_SHARE 1000 // upper bound of rounds: one part in this many of the time
 #define EPOCH_SHARE 250 // upper bound for an earlier round at the end of an epoch
 #define ROUND_MIN_NS NS_PER_S // minimum interval of rounds
 #define FIRST_ROUND_NS (500 * NS_PER_MS)
 #define COMMAND_MAX_BYTES 4096u // longer command lines are truncated
+#define ENVIRON_MAX_BYTES (32u << 10)
 
 enum { PSS, PSS_ANONYMOUS, PSS_FILE, PSS_SHMEM, PSS_SWAP, RSS, USS, N_PSS };
 static const struct metric pss_metrics[N_PSS] = {
@@ -111,7 +114,7 @@ struct memory_source {
 	uint64_t readings;
 	bool round_done; // a complete round was just read: its sums are fresh
 	int64_t sums[N_PSS];
-	char *buffer; // [COMMAND_MAX_BYTES]
+	char *buffer; // [ENVIRON_MAX_BYTES]
 };
 
 // Who is there ------------------------------------------------------------------------------------
@@ -193,17 +196,40 @@ static bool runs_own_program(const struct memory_source *s, const struct tree_me
 	return false;
 }
 
-// The process's attributes: its pid, its parent and its arguments with secrets masked. strain: NULL
-// to leave it out.
+// The rank that a launcher gave this process; -1: none. What the recorder has in its own
+// environment is of the whole run.
+static int read_rank(const struct memory_source *s, const struct tree_member *member)
+{
+	_cleanup_close_ int fd = open_of(s, member, "environ", O_RDONLY);
+	struct cursor text;
+	int64_t rank;
+	if (fd < 0 || file_pread(fd, s->buffer, ENVIRON_MAX_BYTES, &text) < 0) {
+		return -1;
+	}
+	for (size_t i = 0; labels_of_rank[i]; i++) {
+		const char *value = procfs_environ_value(text, labels_of_rank[i]);
+		const char *own = getenv(labels_of_rank[i]);
+		if (value && parse_integer(value, 0, INT32_MAX, &rank, NULL) == 0) {
+			return own && strcmp(own, value) == 0 ? -1 : (int)rank;
+		}
+	}
+	return -1;
+}
+
+// The process's attributes: its pid, its parent, its arguments with secrets masked, its rank (-1:
+// none). strain: NULL to leave it out.
 static char *attributes_of(
-	const struct tree_member *member, const char *command, size_t length, const char *strain)
+	const struct tree_member *member, struct cursor command, const char *strain, int rank)
 {
 	struct text json = {0};
 	text_format(&json, "{\"pid\":%d,\"parent_pid\":%d,\"command\":", (int)member->pid,
 		(int)member->parent);
-	secret_append_command(&json, command, length);
+	secret_append_command(&json, command.at, (size_t)(command.end - command.at));
 	if (strain) {
 		text_format(&json, ",\"strain\":%s", strain);
+	}
+	if (rank >= 0) {
+		text_format(&json, ",\"rank\":%d", rank);
 	}
 	text_append(&json, "}", 1);
 	return text_steal(&json);
@@ -214,6 +240,7 @@ static void describe(struct memory_source *s, struct sink *sink, const struct tr
 {
 	k->described = true;
 	k->renamed = member->renamed;
+	int rank = read_rank(s, member);
 	_cleanup_close_ int fd = open_of(s, member, "cmdline", O_RDONLY);
 	struct cursor text;
 	if (fd < 0 || file_pread(fd, s->buffer, COMMAND_MAX_BYTES, &text) < 0) {
@@ -222,11 +249,8 @@ static void describe(struct memory_source *s, struct sink *sink, const struct tr
 	// A fork of the launcher becomes the job: then it is no longer strain's.
 	bool was = k->strain;
 	k->strain = runs_own_program(s, member);
-	_cleanup_free_ char *attributes = attributes_of(member, text.at,
-		(size_t)(text.end - text.at),
-		k->strain ? "true"
-		: was     ? "false"
-			  : NULL);
+	const char *strain = k->strain ? "true" : was ? "false" : NULL;
+	_cleanup_free_ char *attributes = attributes_of(member, text, strain, rank);
 	char key[64];
 	snprintf(key, sizeof(key), "%d:%llu", (int)member->pid,
 		(unsigned long long)member->start_ticks);
@@ -399,7 +423,7 @@ static int memory_source_open(
 		return error_set(e, ENOENT, "no job");
 	}
 	struct memory_source *s = calloc(1, sizeof(*s));
-	char *buffer = malloc(COMMAND_MAX_BYTES);
+	char *buffer = malloc(ENVIRON_MAX_BYTES);
 	if (!s || !buffer) {
 		free(s);
 		free(buffer);

@@ -34,6 +34,7 @@
 #include "base/text.h"
 #include "machine/file.h"
 #include "machine/nvml.h"
+#include "machine/procfs.h"
 #include "machine/tree.h"
 #include "record/sample/source.h"
 #include "record/source/gpu_visible.h"
@@ -1548,24 +1549,6 @@ static void gpu_visible_from_self(struct gpu_source *s)
 	}
 }
 
-// Returns a variable's value in NUL-separated, NUL-terminated text; NULL if it is not set.
-static const char *environment_value(const char *text, size_t length, const char *name)
-{
-	size_t name_length = strlen(name);
-	for (const char *at = text, *end = text + length; at < end;) {
-		const char *stop = memchr(at, '\0', (size_t)(end - at));
-		if (!stop) {
-			return NULL;
-		}
-		if ((size_t)(stop - at) > name_length && memcmp(at, name, name_length) == 0 &&
-			at[name_length] == '=') {
-			return at + name_length + 1;
-		}
-		at = stop + 1;
-	}
-	return NULL;
-}
-
 // Reads one process's environment. A process without the variable proves nothing: it may be a shell
 // that sets it for its children as well as a process that sees every GPU.
 static bool add_member(struct gpu_source *s, pid_t pid, enum gpu_visible *verdicts)
@@ -1576,9 +1559,9 @@ static bool add_member(struct gpu_source *s, pid_t pid, enum gpu_visible *verdic
 	snprintf(path, sizeof(path), "proc/%d/environ", (int)pid);
 	int r = host_file_open(&file, s->root_fd, path, NULL);
 	r = r < 0 ? r : host_file_read(&file, &text);
-	size_t length = r < 0 ? 0 : (size_t)(text.end - text.at);
-	const char *list = environment_value(text.at, length, "CUDA_VISIBLE_DEVICES");
-	const char *order = environment_value(text.at, length, "CUDA_DEVICE_ORDER");
+	text = r < 0 ? cursor_of("", 0) : text;
+	const char *list = procfs_environ_value(text, "CUDA_VISIBLE_DEVICES");
+	const char *order = procfs_environ_value(text, "CUDA_DEVICE_ORDER");
 	struct gpu_identity identities[NVML_MAX_GPUS];
 	enum gpu_visible own[NVML_MAX_GPUS] = {0};
 	size_t n = identify(s, identities);
