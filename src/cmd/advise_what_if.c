@@ -595,14 +595,14 @@ static void print_cases(const struct asked *a)
 	table_free(table);
 	printf("\nrests on %zu run%s; rates that were not measured are estimates", a->n,
 		a->n == 1 ? "" : "s");
-	if (isfinite(a->what.between)) {
+	if (a->what.between > 0) {
 		char seconds[32];
 		printf("; the %s per epoch outside iterations are assumed to stay the same",
 			text_seconds(seconds, sizeof(seconds), a->what.between));
-	} else if (a->what.base.epoch_samples > 0) {
+	} else if (isnan(a->what.between) && a->what.base.epoch_samples > 0) {
 		printf("; no whole epoch was recorded, so EPOCH is the time of the iterations "
 		       "alone");
-	} else {
+	} else if (isnan(a->what.between)) {
 		printf("; no whole epoch was recorded");
 	}
 	puts("");

@@ -126,7 +126,9 @@ enum lack causes_lack(const struct facts *f)
 	// free.
 	bool full = f->cpus_used + cause_known(f->others_cpus) >= SATURATED * f->cpus ||
 	            f->cpus_used + f->host_others_cpus >= SATURATED * f->host_cpus;
-	return full ? LACK_OTHERS : LACK_NOBODY;
+	// A thread waits for others only while they run.
+	bool theirs = !(f->host_others_cpus < THEIRS * f->main_queued);
+	return !full ? LACK_NOBODY : theirs ? LACK_OTHERS : LACK_OWN;
 }
 
 // CPUs that the training processes need to compute as fast as undisturbed, and to prepare their own
@@ -364,30 +366,72 @@ double cause_sleeping_team(const struct facts *f)
 	                       : 0;
 }
 
+// A team of more threads than there are CPUs for a rank: what waits at the end of each short
+// operation waits for the thread that has no CPU. The share of the time in which the first thread,
+// or one of the others on average, is ready without a CPU. Threads may also spin in generated code
+// (oneDNN's barriers), which samples do not show. What ten jobs of three and four threads on two
+// CPUs gained with two threads was between 24 points less than this share and 27 points more.
+double cause_crowded_team(const struct facts *f)
+{
+	const struct thread_group_facts *team = &f->threads.groups[THREADS_OPENMP];
+	double cpus = fmax(1, floor(f->cpus / fmax(1, f->ranks.n)));
+	bool crowded = f->threads.known && team->threads >= 1 && team->threads + 1 > cpus &&
+	               f->openmp && team->runs >= TEAM_WAKES * team->threads;
+	bool others = f->others_cpus >= OTHERS * f->cpus || used_up(f) >= THROTTLED;
+	if (!crowded || others) {
+		return 0;
+	}
+	double ready = fmin(1, fmax(cause_known(f->main_queued), team->ready / team->threads));
+	return ready >= QUEUED_LONG ? ready : 0;
+}
+
+// What is wrong with the threads.
+enum team { TEAM_SPINS, TEAM_SLEEPS, TEAM_CROWDED };
+
+static enum team wrong_team(const struct facts *f)
+{
+	double sleeps = cause_sleeping_team(f), crowded = cause_crowded_team(f);
+	double spins = spinning_seen(f);
+	return crowded > 0 && crowded >= sleeps && crowded >= spins ? TEAM_CROWDED
+	       : sleeps > 0 && sleeps >= spins                      ? TEAM_SLEEPS
+	                                                            : TEAM_SPINS;
+}
+
 static struct judgement judge_threads(const struct facts *f, const struct causes *found)
 {
 	(void)found;
 	bool sampled = isfinite(cause_spinning_cpus(f));
 	double spins = sampled ? spinning_seen(f)
 	                       : fmax(spinning_inferred(f), spinning_by_clocks(f));
-	return (struct judgement){fmax(spins, cause_sleeping_team(f)), PHASE_FORWARD};
+	double share = fmax(spins, fmax(cause_sleeping_team(f), cause_crowded_team(f)));
+	return (struct judgement){share, PHASE_FORWARD};
 }
 
 bool cause_threads_sleep(const struct facts *f)
 {
-	double sleeps = cause_sleeping_team(f);
-	return sleeps > 0 && sleeps >= spinning_seen(f);
+	return wrong_team(f) == TEAM_SLEEPS;
 }
 
 static enum grounds grounds_threads(const struct facts *f)
 {
-	return isfinite(cause_spinning_cpus(f)) && !cause_threads_sleep(f) ? GROUNDS_DIRECT
-	                                                                   : GROUNDS_INDIRECT;
+	return isfinite(cause_spinning_cpus(f)) && wrong_team(f) == TEAM_SPINS ? GROUNDS_DIRECT
+	                                                                       : GROUNDS_INDIRECT;
 }
 
 static void say_threads(struct text *t, const struct facts *f, const struct cause *cause)
 {
-	if (cause_threads_sleep(f)) {
+	enum team wrong = wrong_team(f);
+	if (wrong == TEAM_CROWDED) {
+		text_append_string(t, "too many threads: ");
+		words_append_number(t, f->threads.groups[THREADS_OPENMP].threads + 1);
+		text_append_string(t, " threads ");
+		text_append_string(t, f->ranks.n > 1 ? "of each rank compute on " : "compute on ");
+		words_append_counted(t, f->cpus, "CPU");
+		text_append_string(t, " and wait for them, ");
+		cause_append_share(t, cause);
+		return;
+	}
+	if (wrong == TEAM_SLEEPS) {
 		text_append_string(t, "too many threads: compute threads sleep and are woken ");
 		words_append_number(t, f->threads.groups[THREADS_OPENMP].runs /
 					       f->threads.groups[THREADS_OPENMP].threads);
@@ -460,18 +504,48 @@ static void advise_sleeping_team(struct book *b, const struct cause *cause)
 	advice_suggest(b, advice_gain_of(cause->share, 1), &action, &basis);
 }
 
+// Threads of a rank that have a CPU each beside busy workers.
+static double threads_that_fit(const struct facts *f)
+{
+	double busy = f->workers.cpus + f->workers.queued;
+	double free_cpus = (f->cpus - (isfinite(busy) ? busy : 0)) / fmax(1, f->ranks.n);
+	return fmax(1, floor(free_cpus));
+}
+
+// A script that has more threads than the environment says sets their number itself.
+static void advise_crowded_team(struct book *b, const struct cause *cause)
+{
+	const struct facts *f = b->f;
+	struct text action = {0}, basis = {0};
+	double threads = threads_that_fit(f), has = f->threads.groups[THREADS_OPENMP].threads + 1;
+	if (f->omp_threads < has) {
+		text_format(&action, "compute with %.0f thread%s (torch.set_num_threads)", threads,
+			threads == 1 ? "" : "s");
+	} else {
+		text_format(&action, "OMP_NUM_THREADS=%.0f", threads);
+		advice_set(b, 0, SETTING_ENVIRONMENT, "OMP_NUM_THREADS=%.0f", threads);
+		if (isnan(f->omp_threads)) {
+			text_append_string(&action, ", or torch.set_num_threads in the script");
+		}
+	}
+	words_append_number(&basis, has);
+	text_append_string(&basis,
+		f->ranks.n > 1 ? " threads of each rank compute on " : " threads compute on ");
+	words_append_counted(&basis, f->cpus, "CPU");
+	advice_suggest(b, advice_gain_of(cause->share, 1), &action, &basis);
+}
+
 // Waking a sleeping thread takes time too: fewer threads gain more than passive ones.
 static void advise_threads(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
-	if (cause_threads_sleep(f)) {
-		advise_sleeping_team(b, cause);
+	enum team wrong = wrong_team(f);
+	if (wrong != TEAM_SPINS) {
+		(wrong == TEAM_SLEEPS ? advise_sleeping_team : advise_crowded_team)(b, cause);
 		return;
 	}
 	struct text action = {0}, basis = {0};
-	double busy = f->workers.cpus + f->workers.queued;
-	double free_cpus = (f->cpus - (isfinite(busy) ? busy : 0)) / f->ranks.n;
-	double threads = fmax(1, floor(free_cpus));
+	double threads = threads_that_fit(f);
 	// If they spin: fewer threads than it has, or none of the setting.
 	double has = threads_it_has(f);
 	bool fewer = has >= 2 || threads < has;
@@ -632,6 +706,26 @@ static void advise_python_threads(struct book *b, const struct cause *cause)
 		"only one thread at a time executes Python code");
 }
 
+// Waits of one kind in steps: a wait while it takes a batch belongs to input. of_ranks: ranks wait
+// for each other in this way, too.
+static double waits_in_steps(const struct facts *f, enum wait_kind kind, bool of_ranks)
+{
+	bool ranks = f->ranks.n > 1 || f->ranks.world > 1 ||
+	             facts_share(f, PHASE_COMMUNICATION) > 0;
+	double all = waits_in(f, kind);
+	if (of_ranks && ranks) {
+		return 0;
+	}
+	return f->waits.placed >= LOOKS_ENOUGH ? cause_known(f->waits.in_step[kind])
+	                                       : fmax(0, all - facts_share(f, PHASE_DATA));
+}
+
+// Where most steps start a process, waits at pipes are those for its output.
+static double reads_children(const struct facts *f)
+{
+	return f->children.per_iteration >= CHILDREN_EACH ? waits_in_steps(f, WAIT_PIPE, true) : 0;
+}
+
 // Starting a process copies the page tables of a process with a framework in it. That is kernel
 // time of the training thread, in a job whose children come and go all the time.
 static double starts_children(const struct facts *f)
@@ -646,13 +740,14 @@ static struct judgement judge_children(const struct facts *f, const struct cause
 {
 	(void)found;
 	double waits = f->children.waits_s / f->length_s.value;
-	waits = fmax(waits_in(f, WAIT_CHILD), cause_known(waits));
+	waits = fmax(waits_in(f, WAIT_CHILD), cause_known(waits)) + reads_children(f);
 	return (struct judgement){fmin(1, waits + starts_children(f)), PHASE_FORWARD};
 }
 
 static enum grounds grounds_children(const struct facts *f)
 {
-	return waits_in(f, WAIT_CHILD) >= WORTH ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
+	bool seen = waits_in(f, WAIT_CHILD) + reads_children(f) >= WORTH;
+	return seen ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
 }
 
 // Appends "8 per iteration, mostly \"convert\"", as far as it is known.
@@ -721,24 +816,17 @@ static const struct step_wait step_waits[] = {
 		"the training thread waits for storage"},
 };
 
-// Only waits in steps: a wait while it takes a batch belongs to input.
-static double waits_in_steps(const struct facts *f, const struct step_wait *wait)
+static double step_wait_share(const struct facts *f, const struct step_wait *wait)
 {
-	bool others = f->ranks.n > 1 || f->ranks.world > 1 ||
-	              facts_share(f, PHASE_COMMUNICATION) > 0;
-	double all = waits_in(f, wait->kind);
-	if (wait->of_others && others) {
-		return 0;
-	}
-	return f->waits.placed >= LOOKS_ENOUGH ? cause_known(f->waits.in_step[wait->kind])
-	                                       : fmax(0, all - facts_share(f, PHASE_DATA));
+	double share = waits_in_steps(f, wait->kind, wait->of_others);
+	return wait->kind == WAIT_PIPE ? share - reads_children(f) : share;
 }
 
 static const struct step_wait *largest_step_wait(const struct facts *f)
 {
 	const struct step_wait *largest = &step_waits[0];
 	for (size_t i = 1; i < ARRAY_LENGTH(step_waits); i++) {
-		if (waits_in_steps(f, &step_waits[i]) > waits_in_steps(f, largest)) {
+		if (step_wait_share(f, &step_waits[i]) > step_wait_share(f, largest)) {
 			largest = &step_waits[i];
 		}
 	}
@@ -756,7 +844,7 @@ static struct judgement judge_blocked(const struct facts *f, const struct causes
 		return (struct judgement){0, PHASE_OTHER};
 	}
 	for (size_t i = 0; i < ARRAY_LENGTH(step_waits); i++) {
-		sum += waits_in_steps(f, &step_waits[i]);
+		sum += step_wait_share(f, &step_waits[i]);
 	}
 	for (size_t i = 0; i < ARRAY_LENGTH(phases); i++) {
 		bool larger = facts_share(f, phases[i]) > facts_share(f, shows_in);

@@ -345,6 +345,21 @@ static double interprets(const struct facts *f)
 	return cause_sampled(&f->code) ? fmax(0, python - prepares_itself(f)) : 0;
 }
 
+// The part of it that is not spent on receiving batches: at most the time in which the thread takes
+// none.
+static double interprets_in_steps(const struct facts *f)
+{
+	return causes_handing_over(f) >= WORTH ? fmin(interprets(f), 1 - facts_share(f, PHASE_DATA))
+	                                       : interprets(f);
+}
+
+// Whether receiving batches is mostly Python code, which builds the objects that they consist of.
+static bool unpickles(const struct facts *f)
+{
+	double handed = causes_handing_over(f);
+	return handed >= WORTH && interprets(f) - interprets_in_steps(f) >= MOST * handed;
+}
+
 // The part of it that is garbage collection.
 static double collects(const struct facts *f)
 {
@@ -364,7 +379,7 @@ static struct judgement judge_launch(const struct facts *f, const struct causes 
 	// Spinning threads occupy the CPU on which a batch would be handed over.
 	bool spins = causes_get(found, BOTTLENECK_THREADS) && !cause_threads_sleep(f);
 	double share = spins ? 0 : causes_handing_over(f);
-	share += fmax(interprets(f), calls_share(f) - taken(found));
+	share += fmax(interprets_in_steps(f), calls_share(f) - taken(found));
 	if (causes_at_epochs(f->other_at_epochs, facts_share(f, PHASE_OTHER))) {
 		share += cause_known(f->other_at_epochs);
 	}
@@ -384,7 +399,8 @@ static void say_launch(struct text *t, const struct facts *f, const struct cause
 	if (f->gpu.used) {
 		text_append_string(t, "host-bound: the GPU waits for the host to give it work, ");
 		cause_append_share(t, cause);
-	} else if (causes_handing_over(f) >= 0.5 * share && !(interprets(f) >= 0.5 * share)) {
+	} else if (causes_handing_over(f) >= 0.5 * share &&
+		   !(interprets_in_steps(f) >= 0.5 * share)) {
 		text_append_string(t, "host-bound: receiving batches that are ready takes ");
 		cause_append_share(t, cause);
 	} else if (causes_at_epochs(f->other_at_epochs, share)) {
@@ -396,7 +412,8 @@ static void say_launch(struct text *t, const struct facts *f, const struct cause
 		text_append_string(t, "host-bound: Python's garbage collection takes ");
 		words_append_percent(t, leader_in(f, CODE_COLLECTION));
 		text_append_string(t, " of each iteration");
-	} else if (interprets(f) >= 0.5 * share && interprets(f) > calls_share(f)) {
+	} else if (interprets_in_steps(f) >= 0.5 * share &&
+		   interprets_in_steps(f) > calls_share(f)) {
 		text_append_string(t, "host-bound: the Python interpreter takes ");
 		cause_append_share(t, cause);
 	} else {
@@ -410,6 +427,16 @@ static void advise_handing_over(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};
+	if (unpickles(f)) { // a larger batch has as many objects a sample
+		text_append_string(&action, "return tensors or NumPy arrays from dataset and "
+					    "collate function, and only what the step uses");
+		text_append_string(&basis, "the training process builds the Python objects of "
+					   "each batch, which takes at least ");
+		words_append_percent(&basis, interprets(f) - interprets_in_steps(f));
+		text_append_string(&basis, " of each iteration");
+		advice_suggest_at_most(b, cause->share.value, &action, &basis);
+		return;
+	}
 	text_append_string(&action, "use a larger batch, so that workers hand over fewer batches");
 	text_append_string(&basis, "they prepare ");
 	words_append_percent(&basis, fmin(1, f->workers.preparing / f->workers.n));
@@ -497,8 +524,8 @@ static struct judgement device_computing(const struct facts *f, const struct cau
 		computes = fmin(computes, most);
 	}
 	if (threads && isfinite(cause_spinning_cpus(f))) {
-		double sleeps = cause_sleeping_team(f);
-		computes = fmax(0, computes - fmax(leader_in(f, CODE_SPINNING), sleeps));
+		double team = fmax(cause_sleeping_team(f), cause_crowded_team(f));
+		computes = fmax(0, computes - fmax(leader_in(f, CODE_SPINNING), team));
 	} else if (threads) {
 		// The rest of a step is waiting for each other and for CPUs.
 		computes = fmin(computes, f->undisturbed_s / f->length_s.value);

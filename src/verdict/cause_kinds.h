@@ -86,6 +86,9 @@ double cause_spinning_cpus(const struct facts *f);
 // Share of an iteration that a team which sleeps between short operations costs, as one thread
 // would compute the same without; 0: none does.
 double cause_sleeping_team(const struct facts *f);
+// Share of an iteration in which a thread of a team that is larger than the CPUs is ready without
+// one; 0: there is no such team.
+double cause_crowded_team(const struct facts *f);
 // Whether the threads that are too many sleep, and occupy no CPU; else they spin.
 bool cause_threads_sleep(const struct facts *f);
 

@@ -48,6 +48,9 @@
 #define QUEUED_LONG 0.10
 // Share of the CPUs used by other programs.
 #define OTHERS 0.25
+// CPUs used by other programs, for each second in which the training thread waited for a CPU: with
+// less, it waited for other threads of the job.
+#define THEIRS 0.5
 // Pressure: share of the time in which tasks of the host waited for a CPU.
 #define CPU_STALLED 0.20
 // Idle CPUs that one more thread needs.
@@ -75,6 +78,8 @@
 // CPUs of processes that were started and have ended. A run has a few; steps that start processes
 // have them all the time.
 #define CHILDREN_CPUS 0.02
+// Processes started per iteration, from which on steps start them.
+#define CHILDREN_EACH 0.5
 // Upper bound on the time of a page fault without storage, including clearing the page: 0.3 us on
 // bare metal, 2.6 us seen in a virtual machine.
 #define FAULT_MOST_S 4e-6

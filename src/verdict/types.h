@@ -23,7 +23,7 @@ enum bottleneck {
 	// From phases: each is a row of the table in causes.c, judged in this order. Some are also
 	// judged without phases.
 	BOTTLENECK_CPU_QUOTA, // throttled by its cgroup
-	BOTTLENECK_THREADS, // more threads than CPUs, and they spin
+	BOTTLENECK_THREADS, // more than the CPUs, or than short operations gain from
 	BOTTLENECK_CONTENTION, // fewer CPUs than work, or others use them
 	BOTTLENECK_STORAGE,
 	BOTTLENECK_MEMORY,

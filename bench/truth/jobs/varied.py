@@ -73,6 +73,7 @@ BLOB = zlib.compress(os.urandom(60_000) + bytes(200_000))
 TEXT = json.dumps({"words": [f"word{i % 50}" for i in range(600)]})
 FOLDER = tempfile.mkdtemp(prefix="varied")
 TINY = 3000
+OUTLINES = [[(k, k + 0.5) for k in range(2000)] for _ in range(64)] if KIND == "objects" else []
 
 
 def prepare():
@@ -124,6 +125,8 @@ class Samples(Dataset):
             urllib.request.urlopen(f"http://127.0.0.1:{os.environ['VARIED_PORT']}/").read()
         if is_on("files"):
             x = torch.load(f"{FOLDER}/{i % TINY}.pt")
+        if KIND == "objects":
+            return x, i % 10, OUTLINES[i % 64] if ON else 0
         if is_on("large"):
             return torch.zeros(3, 224, 224), x, i % 10
         return x, i % 10
@@ -145,13 +148,15 @@ def collate(samples):
     if is_on("collate"):
         for _ in samples:
             [len(word) for word in json.loads(TEXT)["words"]]
+    if KIND == "objects":
+        return [sample[2] for sample in samples], *torch.utils.data.default_collate([sample[:2] for sample in samples])
     return torch.utils.data.default_collate(samples)
 
 
 def make_loader():
     """The loader of this kind."""
     options = {"batch_size": BATCH, "collate_fn": collate}
-    workers = {"mutex": 4, "fetch": 4, "large": 2, "few-workers": 1, "restarts": 2, "many-workers": 2}
+    workers = {"mutex": 4, "fetch": 4, "large": 2, "few-workers": 1, "restarts": 2, "objects": 2, "many-workers": 2}
     options["num_workers"] = workers.get(KIND, 0)
     if is_on("many-workers"):
         options["num_workers"] = 8
@@ -201,6 +206,8 @@ class Loop:
             gc.collect()
         if is_on("programs"):
             subprocess.run(["git", "--version"], stdout=subprocess.DEVNULL, check=False)
+        if is_on("output"):
+            subprocess.run("df / | tail -1 | awk '{print $4}'", shell=True, capture_output=True, check=False)
         if is_on("save") and self.n % 4 == 0:
             state = {"model": self.model.state_dict(), "more": torch.zeros(3_000_000)}
             torch.save(state, f"{FOLDER}/checkpoint.pt")
@@ -229,6 +236,8 @@ def main():
     torch.manual_seed(1)
     if KIND == "one-thread":
         torch.set_num_threads(1 if ON else 2)
+    if KIND == "crowd":
+        torch.set_num_threads(2 * len(os.sched_getaffinity(0)) if ON else 1)
     server = prepare()
     model = MODELS[MODEL]()
     if KIND == "tiny-tensors":
