@@ -343,6 +343,38 @@ static void fill_children(
 	}
 }
 
+// The kind of wait that the slowest rank has more of than any other. Waits for the other ranks look
+// like none of them, or like those of all ranks.
+static void fill_slow_wait(
+	const struct analysis *a, const struct stretch *stretch, struct rank_facts *ranks)
+{
+	const struct phases *p = &a->phases;
+	double own[N_WAITS] = {0}, most[N_WAITS] = {0}, more = SLOWER;
+	bool known = p->n_ranks > 1;
+	for (size_t i = 0; i < p->n_ranks && known; i++) {
+		struct looks looks = {0};
+		struct wait_facts waits = {0};
+		add_looks(a, p->ranks[i].entity, stretch, &looks);
+		put_shares(&looks, stretch, N_WAITS, &waits);
+		known = waits.looks >= LOOKS_ENOUGH;
+		for (size_t kind = 0; kind < N_WAITS; kind++) {
+			double share = waits.share[kind];
+			if (p->ranks[i].number == ranks->slowest) {
+				own[kind] = share;
+			} else {
+				most[kind] = fmax(most[kind], share);
+			}
+		}
+	}
+	for (size_t kind = 0; kind < WAIT_OTHER && known; kind++) {
+		if (own[kind] - most[kind] >= more) {
+			more = own[kind] - most[kind];
+			ranks->slow_wait = own[kind];
+			ranks->slow_wait_kind = (enum wait_kind)kind;
+		}
+	}
+}
+
 void wait_facts_fill(
 	const struct analysis *a, int64_t main, const struct stretch *stretch, struct facts *ret)
 {
@@ -357,6 +389,7 @@ void wait_facts_fill(
 	put_shares(&leader, stretch, N_WAITS, &ret->waits);
 	put_placed(a, main, stretch, &ret->waits);
 	put_shares(&workers, stretch, WAIT_PIPE, &ret->worker_waits);
+	fill_slow_wait(a, stretch, &ret->ranks);
 	fill_children(a, main, stretch, ret);
 }
 
@@ -692,7 +725,12 @@ void facts_init(struct facts *f)
 		.bytes_per_s = NAN,
 		.full_in_s = NAN,
 		.gained_bytes = NAN};
-	f->ranks = (struct rank_facts){.n = 1, .waits_most = NAN, .waits_least = NAN, .own = NAN};
+	f->ranks = (struct rank_facts){.n = 1,
+		.waits_most = NAN,
+		.waits_least = NAN,
+		.own = NAN,
+		.slow_wait = NAN,
+		.slow_phase_s = NAN};
 }
 
 // Stretches ---------------------------------------------------------------------------------------
@@ -868,14 +906,23 @@ static void fill_phases(const struct phases *p, struct facts *f)
 	f->other_at_epochs = share_at_epochs(p, PHASE_OTHER);
 }
 
-// Ranks are numbered in the order of their start.
-static int rank_place(const struct phases *p, size_t index)
+// In which of its phases the slowest rank exceeds all others by most. Backward and communication
+// hold the waits.
+static void fill_slow_phase(const struct phases *p, size_t slowest, struct facts *f)
 {
-	int place = 0;
-	for (size_t i = 0; i < p->n_ranks; i++) {
-		place += p->ranks[i].entity < p->ranks[index].entity;
+	for (int phase = 0; phase < N_KNOWN_PHASES; phase++) {
+		double most = 0, own = phases_rank_mean(&p->ranks[slowest], (enum phase_id)phase);
+		for (size_t i = 0; i < p->n_ranks; i++) {
+			double other = phases_rank_mean(&p->ranks[i], (enum phase_id)phase);
+			most = i == slowest ? most : fmax(most, other);
+		}
+		bool waits = phase == PHASE_BACKWARD || phase == PHASE_COMMUNICATION;
+		if (!waits && own - most >= SLOWER * f->length_s.value &&
+			!(own - most <= f->ranks.slow_phase_s)) {
+			f->ranks.slow_phase_s = own - most;
+			f->ranks.slow_phase = phase;
+		}
 	}
-	return place;
 }
 
 static void fill_ranks(const struct phases *p, struct facts *f)
@@ -884,14 +931,19 @@ static void fill_ranks(const struct phases *p, struct facts *f)
 	f->ranks.inferred = p->waits_inferred;
 	f->ranks.scatter = p->waits_inferred ? phases_waits_scatter(p->ranks, p->n_ranks) : 0;
 	f->ranks.own = p->n_ranks > 1 ? p->ranks[0].waits : NAN;
+	size_t slowest = p->n_ranks;
 	for (size_t i = 0; i < p->n_ranks && p->n_ranks > 1; i++) {
 		const struct phase_rank *rank = &p->ranks[i];
 		double waits = rank->waits;
 		if (isfinite(waits) && !(waits >= f->ranks.waits_least)) {
 			f->ranks.waits_least = waits;
-			f->ranks.slowest = rank_place(p, i);
+			f->ranks.slowest = rank->number;
+			slowest = i;
 		}
 		f->ranks.waits_most = fmax(waits, f->ranks.waits_most);
+	}
+	if (slowest < p->n_ranks) {
+		fill_slow_phase(p, slowest, f);
 	}
 }
 

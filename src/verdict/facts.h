@@ -73,17 +73,6 @@ struct network_facts {
 	const char *local, *peer; // addresses; from the file: escape them; NULL
 };
 
-struct rank_facts {
-	unsigned n; // recorded ranks that train together; 1: no others
-	int64_t world; // ranks of the job, as its launcher says; 0: it does not
-	double waits_most; // largest share of a rank's iterations spent waiting for the others
-	double waits_least;
-	double own; // of the rank whose iterations these are
-	bool inferred; // from backward, which then includes the wait (phases.h)
-	double scatter; // by which inferred waits of equal ranks may differ; 0: not inferred
-	int slowest; // number of the rank that waits least
-};
-
 // What threads do while they do not run, by looks at them (source `waits`).
 enum wait_kind {
 	WAIT_STORAGE, // reads
@@ -96,6 +85,22 @@ enum wait_kind {
 	WAIT_CHILD, // a process that it started
 	WAIT_OTHER,
 	N_WAITS,
+};
+
+struct rank_facts {
+	unsigned n; // recorded ranks that train together; 1: no others
+	int64_t world; // ranks of the job, as its launcher says; 0: it does not
+	double waits_most; // largest share of a rank's iterations spent waiting for the others
+	double waits_least;
+	double own; // of the rank whose iterations these are
+	bool inferred; // from backward, which then includes the wait (phases.h)
+	double scatter; // by which inferred waits of equal ranks may differ; 0: not inferred
+	int slowest; // number of the rank that waits least
+	// Why that one is slower than all others: a wait, or a phase; both unknown: neither.
+	double slow_wait; // share of its time, more than any other's by SLOWER; NAN: not known
+	enum wait_kind slow_wait_kind;
+	double slow_phase_s; // by which its phase is longer than any other's; NAN: not known
+	int slow_phase; // enum phase_id
 };
 
 struct wait_facts { // of one group of threads

@@ -144,6 +144,9 @@
 #define CAPPED_WORTH 0.05
 // Difference between the ranks' shares of waiting.
 #define IMBALANCE 0.10
+// Share of an iteration by which a wait or a phase of the slowest rank is longer than that of all
+// others, to be its reason.
+#define SLOWER 0.10
 // Share of an iteration in the optimizer: SGD and Adam in one fused loop stay below 0.15 of a step
 // that reads each weight three times.
 #define OPTIMIZER_HEAVY 0.30

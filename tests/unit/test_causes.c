@@ -626,6 +626,86 @@ static void a_wait_in_backward_is_no_computing(void **state)
 	assert_int_equal(causes_confidence(&f, &c), CONFIDENCE_MEDIUM);
 }
 
+static void assert_ranks_headline(struct facts *f, const char *says)
+{
+	_cleanup_text_ struct text t = {0};
+	const struct cause cause = {BOTTLENECK_RANKS, {0.6, NAN, NAN}, 0.6};
+	sentence_append_headline(&t, f, &cause);
+	assert_says(t.data, says);
+}
+
+static void why_a_rank_is_slower(void **state)
+{
+	(void)state;
+	struct facts f = ranks();
+	assert_ranks_headline(&f, "... rank 1 of 2 is slower than the others");
+	f.ranks.slow_phase = PHASE_DATA;
+	f.ranks.slow_phase_s = 0.025;
+	assert_ranks_headline(&f, "... slower than the others: its data takes 25.0 ms longer");
+	f.ranks.slow_phase = PHASE_OTHER;
+	assert_ranks_headline(&f, "... its time outside phases takes 25.0 ms longer");
+	f.ranks.slow_wait = 0.61;
+	f.ranks.slow_wait_kind = WAIT_NETWORK;
+	assert_ranks_headline(&f, "... it waits for the network 61 % of the time");
+	struct causes c;
+	struct verdict v = {0};
+	causes_find(&f, &c);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_says(v.suggestions[0].action, "... background thread of rank 1");
+	verdict_done(&v);
+}
+
+// A step that reads the output of a process waits at a pipe, as one that uses a long-lived process.
+static void the_output_of_processes(void **state)
+{
+	(void)state;
+	struct facts f = job(0.02);
+	struct causes c;
+	f.main_cpus = f.cpus_used = 0.5;
+	add_looks(&f.waits, WAIT_PIPE, 0.44);
+	f.waits.placed = 200;
+	for (size_t i = 0; i < N_WAITS; i++) {
+		f.waits.in_data[i] = 0;
+		f.waits.in_step[i] = i == WAIT_PIPE ? 0.42 : 0;
+	}
+	causes_find(&f, &c);
+	assert_float_equal(causes_get(&c, BOTTLENECK_BLOCKED)->share.value, 0.42, 1e-9);
+	assert_null(causes_get(&c, BOTTLENECK_CHILDREN));
+	f.children = (struct children_facts){2, 0.005, 0, "cat"};
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_BLOCKED));
+	assert_float_equal(causes_get(&c, BOTTLENECK_CHILDREN)->share.value, 0.42, 1e-9);
+	f.children.per_iteration = 0.01; // a process now and then
+	causes_find(&f, &c);
+	assert_float_equal(causes_get(&c, BOTTLENECK_BLOCKED)->share.value, 0.42, 1e-9);
+}
+
+// As seen: unpickling nested lists. Time in data is not counted again as time of the interpreter.
+static void objects_that_are_handed_over(void **state)
+{
+	(void)state;
+	struct facts f = handing();
+	struct causes c;
+	struct verdict v = {0};
+	_cleanup_text_ struct text t = {0};
+	f.share[PHASE_DATA] = known(0.84);
+	f.share[PHASE_FORWARD] = known(0.09);
+	f.share[PHASE_BACKWARD] = known(0.06);
+	f.data_at_epochs = 0;
+	f.main_cpus = f.cpus_used = 0.8;
+	add_samples(&f, CODE_INTERPRETER, 0.8);
+	f.code.share[CODE_INTERPRETER] = 0.75;
+	f.code.share[CODE_KERNELS] = 0.25;
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
+	assert_float_equal(c.items[0].share.value, 1, 1e-9); // 84 % and the rest, all of it at most
+	sentence_append_headline(&t, &f, &c.items[0]);
+	assert_says(t.data, "... receiving batches that are ready");
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_says(v.suggestions[0].action, "return tensors");
+	verdict_done(&v);
+}
+
 // One of two ranks, which sleeps in its steps. As seen: 88 % of the looks, 0.07 CPUs.
 static struct facts asleep_rank(void)
 {
@@ -792,6 +872,9 @@ int main(void)
 		cmocka_unit_test(each_cause_is_found),
 		cmocka_unit_test(who_computes_uses_a_cpu),
 		cmocka_unit_test(a_wait_in_backward_is_no_computing),
+		cmocka_unit_test(why_a_rank_is_slower),
+		cmocka_unit_test(the_output_of_processes),
+		cmocka_unit_test(objects_that_are_handed_over),
 		cmocka_unit_test(a_rank_that_was_recorded_alone_waits_for_the_others),
 		cmocka_unit_test(a_rank_whose_data_are_on_their_way_waits_for_the_network),
 		cmocka_unit_test(a_helping_thread_hides_no_queue),

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "verdict/advice.h"
+#include "verdict/cause_kinds.h"
 #include "verdict/causes.h"
 #include "verdict/sentence.h"
 #include "base/cleanup.h"
@@ -298,6 +299,83 @@ static void threads_that_sleep_between_short_operations(void **state)
 	assert_null(causes_get(&c, BOTTLENECK_THREADS));
 }
 
+// As seen: four threads on two CPUs, 92 samples/s; 262 with one thread.
+static struct facts four_threads_on_two_cpus(void)
+{
+	struct facts f = two_threads_that_sleep();
+	f.main_cpus = f.cpus_used = 1.6;
+	f.main_queued = 0.45;
+	f.others_cpus = f.host_others_cpus = 0.1;
+	f.threads.groups[THREADS_MAIN] = (struct thread_group_facts){1, 0.42, 0.45, 5400};
+	f.threads.groups[THREADS_OPENMP] = (struct thread_group_facts){3, 1.2, 0.78, 15537};
+	f.waits.in_step[WAIT_OTHER] = f.waits.share[WAIT_OTHER] = 0.16;
+	f.code.share[CODE_KERNELS] = 0.83;
+	f.code.share[CODE_SYSTEM] = 0.17;
+	f.code.cpus = 0.42;
+	f.code_threads.share[CODE_KERNELS] = 0.83;
+	f.code_threads.share[CODE_SYSTEM] = 0.17;
+	f.code_threads.cpus = 1.2;
+	return f;
+}
+
+static void more_threads_than_cpus(void **state)
+{
+	(void)state;
+	struct facts f = four_threads_on_two_cpus();
+	struct causes c;
+	_cleanup_text_ struct text t = {0};
+	struct verdict v = {0};
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_THREADS);
+	assert_share(&c, BOTTLENECK_THREADS, 0.45);
+	assert_null(causes_get(&c, BOTTLENECK_CONTENTION));
+	assert_int_equal(causes_confidence(&f, &c), CONFIDENCE_MEDIUM);
+	sentence_append_headline(&t, &f, &c.items[0]);
+	assert_says(t.data, "... 4 threads ... 2 CPUs ... 45 %");
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_says(v.suggestions[0].action, "OMP_NUM_THREADS=2, or torch.set_num_threads");
+	verdict_done(&v);
+	// the script overrides the environment
+	f.omp_threads = 1;
+	v = (struct verdict){0};
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_string_equal(
+		v.suggestions[0].action, "compute with 2 threads (torch.set_num_threads)");
+	verdict_done(&v);
+	// with the team's share of the leader's wait, if that is larger
+	f.main_queued = 0.09;
+	causes_find(&f, &c);
+	assert_share(&c, BOTTLENECK_THREADS, 0.78 / 3);
+}
+
+static void threads_that_have_their_cpus(void **state)
+{
+	(void)state;
+	struct causes c;
+	for (int i = 0; i < 5; i++) {
+		struct facts f = four_threads_on_two_cpus();
+		f.cpus = i == 0 ? 4 : 2;
+		f.others_cpus = i == 1 ? 0.6 : 0.1; // other programs are in the way
+		f.threads.groups[THREADS_OPENMP].runs = i == 2 ? 300 : 15537; // long operations
+		f.main_queued = i == 3 ? 0.02 : 0.45;
+		f.threads.groups[THREADS_OPENMP].ready = i == 3 ? 0.06 : 0.78;
+		f.throttled = i == 4 ? 0.5 : 0;
+		assert_true(cause_crowded_team(&f) == 0);
+		causes_find(&f, &c);
+	}
+}
+
+// A thread waits for other programs only while these run.
+static void little_load_of_others_explains_no_long_wait(void **state)
+{
+	(void)state;
+	struct facts f = four_threads_on_two_cpus();
+	f.threads.known = false;
+	assert_int_equal(causes_lack(&f), LACK_OWN);
+	f.host_others_cpus = f.others_cpus = 0.4;
+	assert_int_equal(causes_lack(&f), LACK_OTHERS);
+}
+
 // With an interpreter that takes a part of each step, operations are short: two threads made such
 // jobs slower (0.6 and 0.8 times as fast), and those without faster (1.3 to 1.7 times).
 static void more_threads_are_not_advised_for_short_operations(void **state)
@@ -335,6 +413,9 @@ int main(void)
 		cmocka_unit_test(a_rank_burns_its_part_of_the_cpus),
 		cmocka_unit_test(a_busy_worker_is_the_limit_whoever_spins),
 		cmocka_unit_test(threads_that_sleep_between_short_operations),
+		cmocka_unit_test(more_threads_than_cpus),
+		cmocka_unit_test(threads_that_have_their_cpus),
+		cmocka_unit_test(little_load_of_others_explains_no_long_wait),
 		cmocka_unit_test(more_threads_are_not_advised_for_short_operations),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
