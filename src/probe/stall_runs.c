@@ -38,6 +38,7 @@ struct making {
 	char *strain;
 	void (*look)(void *context, const pid_t *pids, size_t n); // for the next run
 	void *look_context;
+	struct dataset_finder finder;
 };
 
 static void say(const struct making *m, const char *format, ...)
@@ -174,17 +175,17 @@ static bool was_cold(const struct probe *p)
 static int run_warm(struct making *m, struct error *e)
 {
 	struct stall_runs *runs = m->runs;
-	struct dataset_finder finder;
+	struct dataset_finder *finder = &m->finder;
 	say(m, "warm: the unmodified job; finding the files that it reads");
-	int result = dataset_find_begin(m->config->folder, &runs->dataset, &finder, e);
+	int result = dataset_find_begin(m->config->folder, &runs->dataset, finder, e);
 	if (result == 0) {
 		m->look = dataset_find_look;
-		m->look_context = &finder;
-		result = run(m, PROBE_WARM, finder.setting, e);
+		m->look_context = finder;
+		result = run(m, PROBE_WARM, finder->setting, e);
 		m->look = NULL;
 	}
-	result = result == 0 ? dataset_find_end(&finder, e) : result;
-	dataset_find_done(&finder);
+	result = result == 0 ? dataset_find_end(finder, e) : result;
+	dataset_find_done(finder);
 	if (result < 0 || runs->dataset.n == 0 || !was_cold(&runs->probes[PROBE_WARM])) {
 		return result;
 	}

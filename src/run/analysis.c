@@ -41,11 +41,17 @@ static int compare_entities(const void *left, const void *right)
 	return (a->entity > b->entity) - (a->entity < b->entity);
 }
 
+static bool takes_none(const struct phase_rank *rank)
+{
+	return rank->phase_s[PHASE_FORWARD] > 0 && !(rank->phase_s[PHASE_DATA] > 0);
+}
+
 static void take_marks(struct process_row *row, const struct phases *p)
 {
 	for (size_t i = 0; i < p->n_ranks; i++) {
 		bool is_it = p->ranks[i].entity == row->entity;
 		row->iterates = row->iterates || is_it;
+		row->takes_none = row->takes_none || (is_it && takes_none(&p->ranks[i]));
 		row->rank = is_it && row->rank < 0 ? p->ranks[i].number : row->rank;
 	}
 	for (size_t i = 0; i < p->n_workers; i++) {

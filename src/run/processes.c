@@ -637,7 +637,7 @@ static bool is_loader(const struct forest *f, const struct node *node)
 	if (parent && is_trainer(parent) && strcmp(row->name, "pt_data_worker") == 0) {
 		return true;
 	}
-	return parent && parent->iterates && !f->prepared && is_copy(node);
+	return parent && parent->iterates && !parent->takes_none && !f->prepared && is_copy(node);
 }
 
 struct loaders {

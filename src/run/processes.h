@@ -33,6 +33,7 @@ struct process_row {
 	enum role role;
 	int rank; // its rank, if marks give one; -1
 	bool iterates; // it marked iterations
+	bool takes_none; // it marked phases, but no waits for batches
 	bool prepares; // it marked batches that it prepared
 	bool strain; // the recorder saw that it runs a program of strain's
 	int number; // index of a rank or loader among its kind, from 0; -1 for others

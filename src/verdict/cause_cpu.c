@@ -614,6 +614,18 @@ static enum grounds grounds_contention(const struct facts *f)
 	return full ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
 }
 
+// CPUs that processes of the job use which neither train nor load.
+static double beside_training(const struct facts *f)
+{
+	return f->workers.n > 0 ? 0 : f->cpus_used - f->ranks.n * f->main_cpus;
+}
+
+// Whether the job restricted itself to fewer CPUs than it has.
+static bool restricts_itself(const struct facts *f)
+{
+	return f->cpus_given - f->cpus >= IDLE_CPUS;
+}
+
 static void say_contention(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	enum lack lack = causes_lack(f);
@@ -630,6 +642,10 @@ static void say_contention(struct text *t, const struct facts *f, const struct c
 	} else if (f->workers.n > 0) {
 		text_append_string(t, "CPU-bound: preparation and training compete for ");
 		words_append_counted(t, f->cpus, "CPU");
+		text_append_string(t, ", which costs ");
+	} else if (beside_training(f) >= OTHERS * f->cpus) {
+		text_append_string(t, "CPU-bound: other processes of the job use ");
+		cause_append_cpus(t, beside_training(f), f->cpus);
 		text_append_string(t, ", which costs ");
 	} else {
 		text_append_string(t, "CPU-bound: the job had work for more than ");
@@ -656,7 +672,18 @@ static void advise_contention(struct book *b, const struct cause *cause)
 		words_append_number(&basis, f->host_others_cpus);
 		text_append_string(&basis, f->cpus < f->host_cpus ? " of the machine's " : " of ");
 		words_append_counted(&basis, f->host_cpus, "CPU");
+	} else if (restricts_itself(f)) {
+		text_append_string(&action, "widen the CPU affinity that the job sets "
+					    "(sched_setaffinity, taskset)");
+		text_append_string(&basis, "it uses ");
+		words_append_counted(&basis, f->cpus, "CPU");
+		text_append_string(&basis, " and had ");
+		words_append_number(&basis, f->cpus_given);
 	} else {
+		if (beside_training(f) >= OTHERS * f->cpus) {
+			text_append_string(&action, "run fewer of its other processes, or with a "
+						    "lower priority (nice), or use ");
+		}
 		text_append_string(&action, "more CPUs (");
 		words_append_number(&action, fmax(ceil(needed), floor(f->cpus) + 1));
 		text_append_string(&action, " could be used)");
@@ -814,12 +841,25 @@ static const struct step_wait step_waits[] = {
 	{WAIT_STORAGE, false, "waits for files in its steps",
 		"read and write files in a background thread, or less often",
 		"the training thread waits for storage"},
+	{WAIT_OTHER, true,
+		"waits in its steps for another thread of its process, which does not compute either",
+		"let the other thread work ahead, with a queue of several results, or use several",
+		"the training thread waits for a thread that waits itself"},
 };
+
+// Whether the other threads of the process are idle: a team that computes is waited for, too.
+static bool threads_idle(const struct facts *f)
+{
+	return f->threads.known && f->threads.others_cpus < THREADS_IDLE &&
+	       !(f->children.per_iteration >= 0.01);
+}
 
 static double step_wait_share(const struct facts *f, const struct step_wait *wait)
 {
 	double share = waits_in_steps(f, wait->kind, wait->of_others);
-	return wait->kind == WAIT_PIPE ? share - reads_children(f) : share;
+	return wait->kind == WAIT_PIPE                        ? share - reads_children(f)
+	       : wait->kind == WAIT_OTHER && !threads_idle(f) ? 0
+	                                                      : share;
 }
 
 static const struct step_wait *largest_step_wait(const struct facts *f)
@@ -856,7 +896,8 @@ static struct judgement judge_blocked(const struct facts *f, const struct causes
 // If it is not known whether the job uses a GPU, the thread may wait for one.
 static enum grounds grounds_blocked(const struct facts *f)
 {
-	return f->gpu.n > 0 && !f->gpu.unused ? GROUNDS_INDIRECT : GROUNDS_DIRECT;
+	bool thread = largest_step_wait(f)->kind == WAIT_OTHER; // as far as is known
+	return thread || (f->gpu.n > 0 && !f->gpu.unused) ? GROUNDS_INDIRECT : GROUNDS_DIRECT;
 }
 
 static void say_blocked(struct text *t, const struct facts *f, const struct cause *cause)

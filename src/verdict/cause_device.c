@@ -345,6 +345,16 @@ static double interprets(const struct facts *f)
 	return cause_sampled(&f->code) ? fmax(0, python - prepares_itself(f)) : 0;
 }
 
+// Time of the training thread of a Python job in libraries that are not the framework's (a
+// database, a parser, a codec), between the phases of a step: in these, they may be layers of the
+// model.
+static double calls_libraries(const struct facts *f)
+{
+	double native = leader_in(f, CODE_OTHER) + leader_in(f, CODE_DECODING);
+	bool known = f->python && f->framework != FRAMEWORK_UNKNOWN && cause_sampled(&f->code);
+	return known ? fmin(native, facts_share(f, PHASE_OTHER)) : 0;
+}
+
 // The part of it that is not spent on receiving batches: at most the time in which the thread takes
 // none.
 static double interprets_in_steps(const struct facts *f)
@@ -379,7 +389,7 @@ static struct judgement judge_launch(const struct facts *f, const struct causes 
 	// Spinning threads occupy the CPU on which a batch would be handed over.
 	bool spins = causes_get(found, BOTTLENECK_THREADS) && !cause_threads_sleep(f);
 	double share = spins ? 0 : causes_handing_over(f);
-	share += fmax(interprets_in_steps(f), calls_share(f) - taken(found));
+	share += fmax(interprets_in_steps(f), calls_share(f) - taken(found)) + calls_libraries(f);
 	if (causes_at_epochs(f->other_at_epochs, facts_share(f, PHASE_OTHER))) {
 		share += cause_known(f->other_at_epochs);
 	}
@@ -388,7 +398,7 @@ static struct judgement judge_launch(const struct facts *f, const struct causes 
 
 static enum grounds grounds_launch(const struct facts *f)
 {
-	bool seen = cause_sampled(&f->code) && interprets(f) >= WORTH;
+	bool seen = cause_sampled(&f->code) && interprets(f) + calls_libraries(f) >= WORTH;
 	bool handed = causes_handing_over(f) >= WORTH;
 	return seen || handed ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
 }
@@ -412,6 +422,14 @@ static void say_launch(struct text *t, const struct facts *f, const struct cause
 		text_append_string(t, "host-bound: Python's garbage collection takes ");
 		words_append_percent(t, leader_in(f, CODE_COLLECTION));
 		text_append_string(t, " of each iteration");
+	} else if (calls_libraries(f) >= 0.5 * share) {
+		text_append_string(t, "host-bound: libraries outside the framework take ");
+		words_append_percent(t, calls_libraries(f));
+		text_append_string(t, " of each iteration");
+		if (*f->native) {
+			text_append_string(t, ", mostly ");
+			words_append_place(t, f->native, 48);
+		}
 	} else if (interprets_in_steps(f) >= 0.5 * share &&
 		   interprets_in_steps(f) > calls_share(f)) {
 		text_append_string(t, "host-bound: the Python interpreter takes ");
@@ -447,9 +465,12 @@ static void advise_handing_over(struct book *b, const struct cause *cause)
 // The lines of a script that take the time are only known with `strain run --lines`.
 static void advise_lines(struct book *b)
 {
-	if (b->f->python && b->f->lines.looks == 0 && interprets(b->f) >= WORTH) {
+	const struct facts *f = b->f;
+	if (f->python && f->lines.looks == 0 && interprets(f) + calls_libraries(f) >= WORTH) {
 		advice_suggest_unknown(b, "find the lines with strain run --lines",
-			"the interpreter executes the script's own code");
+			interprets(f) >= calls_libraries(f)
+				? "the interpreter executes the script's own code"
+				: "the script calls this code");
 	}
 }
 
@@ -460,6 +481,11 @@ static void advise_launch(struct book *b, const struct cause *cause)
 		advice_suggest_at_epochs(b, f->other_at_epochs);
 	} else if (causes_handing_over(f) >= 0.5 * cause->share.value) {
 		advise_handing_over(b, cause);
+	} else if (calls_libraries(f) >= 0.5 * cause->share.value) {
+		advice_suggest_plain_at_most(b, calls_libraries(f),
+			"do this work less often, faster, or in another process that works ahead",
+			"the training thread itself runs this code between the phases of a step");
+		advise_lines(b);
 	} else if (collects(f) >= MOST * cause->share.value) {
 		advice_suggest_plain_at_most(b, collects(f),
 			"call no gc.collect() in steps, and gc.freeze() before the first step",

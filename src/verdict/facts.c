@@ -688,7 +688,8 @@ void facts_init(struct facts *f)
 	f->samples = f->epoch_iterations = f->compute_s = f->undisturbed_s =
 		f->undisturbed_waits_s = NAN;
 	f->data_at_epochs = f->other_at_epochs = NAN;
-	f->cpus = f->cpus_used = f->main_cpus = f->main_queued = f->others_cpus = NAN;
+	f->cpus = f->cpus_given = f->cpus_used = f->main_cpus = f->main_queued = f->others_cpus =
+		NAN;
 	f->page_faults = NAN;
 	f->throttled = f->main_threads = f->stolen_cpus = f->cpu_stalled = NAN;
 	f->host_cpus = f->host_others_cpus = f->omp_threads = NAN;
@@ -956,6 +957,7 @@ static void fill_cpus(const struct analysis *a, struct facts *f, const struct st
 	int64_t host = tables_first(&a->tables, ENTITY_HOST), main = analysis_trainer(a);
 	f->duration_s = o->running_s;
 	f->cpus = o->cpus;
+	f->cpus_given = a->tables.reader ? overview_limit(a->tables.reader, "cpu_count") : NAN;
 	f->throttled = o->throttled;
 	f->cpus_used = rate_over(a->tables.reader, &a->stops, tables_first(&a->tables, ENTITY_JOB),
 		NAME_CPU_TIME, stretch);
@@ -1163,6 +1165,13 @@ static void fill_code(const struct analysis *a, const struct code_profile *profi
 		ret->code_threads.cpus = NAN;
 	}
 	ret->code_workers.cpus = ret->workers.cpus;
+	const struct code_top *tops = profile->groups[CODE_LEADER].tops;
+	for (size_t i = 0; i < CODE_TOPS && !*ret->native; i++) {
+		bool native = tops[i].class == CODE_OTHER || tops[i].class == CODE_DECODING;
+		if (tops[i].samples > 0 && native) {
+			snprintf(ret->native, sizeof(ret->native), "%s", tops[i].name);
+		}
+	}
 }
 
 static bool trains_in_python(const struct analysis *a)

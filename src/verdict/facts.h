@@ -211,6 +211,7 @@ struct facts {
 	double cpus_used;
 	double main_cpus; // used by the training process
 	double main_threads; // largest number of its threads
+	double cpus_given; // that the job had at its start, before it restricted itself; NAN
 	bool one_thread; // it is known that only one computes
 	// settings of OpenMP change the number of computing threads, as far as is known
 	bool openmp;
@@ -233,6 +234,9 @@ struct facts {
 	struct wait_facts waits; // of the training thread
 	struct wait_facts worker_waits; // of loader workers, while they prepare
 	struct code_facts code; // of the training thread
+	// Its function or file with the most samples of code that is neither Python's nor the
+	// framework's; from the job: escape it; "": none
+	char native[96];
 	struct code_facts code_threads; // of the other threads of the training processes
 	struct code_facts code_workers;
 	struct thread_facts threads;

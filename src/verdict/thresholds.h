@@ -53,6 +53,8 @@
 #define THEIRS 0.5
 // Pressure: share of the time in which tasks of the host waited for a CPU.
 #define CPU_STALLED 0.20
+// CPUs that all threads of a training process but the first use, if they are idle.
+#define THREADS_IDLE 0.10
 // Idle CPUs that one more thread needs.
 #define IDLE_CPUS 0.5
 // Number of computing threads; below, a second one helps only now and then.

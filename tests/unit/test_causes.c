@@ -680,6 +680,66 @@ static void the_output_of_processes(void **state)
 	assert_float_equal(causes_get(&c, BOTTLENECK_BLOCKED)->share.value, 0.42, 1e-9);
 }
 
+// As seen: a reward that asks a database for each step.
+static void libraries_that_a_step_calls(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	struct causes c;
+	struct verdict v = {0};
+	_cleanup_text_ struct text t = {0};
+	f.python = true;
+	f.framework = FRAMEWORK_PYTORCH;
+	f.share[PHASE_DATA] = (struct estimate){NAN, NAN, NAN};
+	f.share[PHASE_OTHER] = known(0.85);
+	f.share[PHASE_FORWARD] = known(0.14);
+	f.share[PHASE_BACKWARD] = known(0.01);
+	add_samples(&f, CODE_OTHER, 1);
+	f.code.share[CODE_OTHER] = 0.89;
+	f.code.share[CODE_FRAMEWORK] = 0.11;
+	snprintf(f.native, sizeof(f.native), "sqlite3VdbeExec (libsqlite3.so.0)");
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
+	assert_float_equal(c.items[0].share.value, 0.85, 1e-9);
+	assert_int_equal(causes_confidence(&f, &c), CONFIDENCE_HIGH);
+	sentence_append_headline(&t, &f, &c.items[0]);
+	assert_says(t.data, "host-bound: libraries ... 85 % of each iteration, mostly "
+	                    "sqlite3VdbeExec (libsqlite3.so.0)");
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_says(v.suggestions[0].action, "do this work less often");
+	verdict_done(&v);
+	f.python = false; // a program: its own code is what it computes
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_LAUNCH));
+}
+
+// As seen: a thread that fetches at a limited rate, into a queue of one.
+static void a_thread_that_waits_itself(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	struct causes c;
+	f.main_cpus = f.cpus_used = 0.3;
+	add_looks(&f.waits, WAIT_OTHER, 0.47);
+	f.waits.placed = 300;
+	for (size_t i = 0; i < N_WAITS; i++) {
+		f.waits.in_data[i] = 0;
+		f.waits.in_step[i] = i == WAIT_OTHER ? 0.49 : 0;
+	}
+	f.threads.known = true;
+	f.threads.others_cpus = 0.02;
+	causes_find(&f, &c);
+	assert_float_equal(causes_get(&c, BOTTLENECK_BLOCKED)->share.value, 0.49, 1e-9);
+	assert_true(causes_confidence(&f, &c) <= CONFIDENCE_MEDIUM);
+	f.threads.others_cpus = 0.6; // they compute
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_BLOCKED));
+	f.threads.others_cpus = 0.02;
+	f.ranks.world = 2; // it may wait for another rank
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_BLOCKED));
+}
+
 // As seen: unpickling nested lists. Time in data is not counted again as time of the interpreter.
 static void objects_that_are_handed_over(void **state)
 {
@@ -874,6 +934,8 @@ int main(void)
 		cmocka_unit_test(a_wait_in_backward_is_no_computing),
 		cmocka_unit_test(why_a_rank_is_slower),
 		cmocka_unit_test(the_output_of_processes),
+		cmocka_unit_test(libraries_that_a_step_calls),
+		cmocka_unit_test(a_thread_that_waits_itself),
 		cmocka_unit_test(objects_that_are_handed_over),
 		cmocka_unit_test(a_rank_that_was_recorded_alone_waits_for_the_others),
 		cmocka_unit_test(a_rank_whose_data_are_on_their_way_waits_for_the_network),

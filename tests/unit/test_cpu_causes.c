@@ -376,6 +376,35 @@ static void little_load_of_others_explains_no_long_wait(void **state)
 	assert_int_equal(causes_lack(&f), LACK_OTHERS);
 }
 
+// As seen: four processes that rebuild an index beside training; and a job that binds itself to one
+// CPU.
+static void other_processes_of_the_job_and_fewer_cpus(void **state)
+{
+	(void)state;
+	struct facts f = job(0.02);
+	struct causes c;
+	struct verdict v = {0};
+	f.cpus = f.host_cpus = f.cpus_given = 2;
+	f.main_cpus = 0.35;
+	f.cpus_used = 1.95;
+	f.main_queued = 0.6;
+	f.others_cpus = f.host_others_cpus = 0;
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_CONTENTION);
+	assert_headline(&f, "CPU-bound: other processes of the job use 1.6 of 2 CPUs");
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_says(v.suggestions[0].action, "run fewer of its other processes");
+	verdict_done(&v);
+	f.cpus = 1;
+	f.main_cpus = 0.4;
+	f.cpus_used = 1;
+	v = (struct verdict){0};
+	causes_find(&f, &c);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_says(v.suggestions[0].action, "widen the CPU affinity");
+	verdict_done(&v);
+}
+
 // With an interpreter that takes a part of each step, operations are short: two threads made such
 // jobs slower (0.6 and 0.8 times as fast), and those without faster (1.3 to 1.7 times).
 static void more_threads_are_not_advised_for_short_operations(void **state)
@@ -415,6 +444,7 @@ int main(void)
 		cmocka_unit_test(threads_that_sleep_between_short_operations),
 		cmocka_unit_test(more_threads_than_cpus),
 		cmocka_unit_test(threads_that_have_their_cpus),
+		cmocka_unit_test(other_processes_of_the_job_and_fewer_cpus),
 		cmocka_unit_test(little_load_of_others_explains_no_long_wait),
 		cmocka_unit_test(more_threads_are_not_advised_for_short_operations),
 	};
