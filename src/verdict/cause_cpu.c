@@ -842,7 +842,8 @@ static const struct step_wait step_waits[] = {
 		"read and write files in a background thread, or less often",
 		"the training thread waits for storage"},
 	{WAIT_OTHER, true,
-		"waits in its steps for another thread of its process, which does not compute either",
+		"waits in its steps for another thread of its process, which does not compute "
+		"either",
 		"let the other thread work ahead, with a queue of several results, or use several",
 		"the training thread waits for a thread that waits itself"},
 };
