@@ -704,7 +704,7 @@ static void libraries_that_a_step_calls(void **state)
 	assert_int_equal(causes_confidence(&f, &c), CONFIDENCE_HIGH);
 	sentence_append_headline(&t, &f, &c.items[0]);
 	assert_says(t.data, "host-bound: libraries ... 85 % of each iteration, mostly "
-	                    "sqlite3VdbeExec (libsqlite3.so.0)");
+			    "sqlite3VdbeExec (libsqlite3.so.0)");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_says(v.suggestions[0].action, "do this work less often");
 	verdict_done(&v);
