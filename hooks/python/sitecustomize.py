@@ -99,7 +99,7 @@ try:
         if not os.path.lexists(marks + "/entered"):
             os.close(open_in(marks, "entered", os.O_WRONLY))
             sys.modules.pop("strain_folder", None)  # who imports no framework has no more of ours
-        if os.environ.get("STRAIN_OPENED"):  # strain advise --stalls: which files this one reads
+        if os.environ.get("STRAIN_OPENED"):  # strain advise: which files this one reads
             import strain_opened
 
             strain_opened.install(os.environ["STRAIN_OPENED"])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the strain authors
-"""Lists the files that this process opens for reading, for `strain advise --stalls`.
+"""Lists the files that this process opens for reading, for `strain advise` (--stalls, --from --verify).
 
 Each path goes once, ended by NUL, to `opened-PID` in the folder that STRAIN_OPENED names; children
 of a fork go on in their parent's file.

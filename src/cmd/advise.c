@@ -882,7 +882,8 @@ static const struct argp_option options[] = {
 		"end a run when its rate is known to within PERCENT "
 		"(3%)",
 		0},
-	{"limit", OPTION_LIMIT, "TIME", 0, "end a run after at most TIME (2min; --try: 30s)", 0},
+	{"limit", OPTION_LIMIT, "TIME", 0,
+		"end a run after at most TIME (2min; --try, --from: 30s)", 0},
 	{"output", 'o', "DIR", 0,
 		"keep the runs in the new folder DIR (default: PROGRAM-DATE-TIME.advice; with "
 		"--stalls and --try none)",

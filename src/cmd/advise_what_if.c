@@ -38,8 +38,9 @@ enum { RUNS_MOST = 64, CASES_MOST = N_WHAT_IF + 2, OPTIONS_MOST = REPLAY_OPTIONS
 // Epochs after which the page cache under a limit is as it stays. After one, it is that of an epoch
 // in which no page was used twice; the kernel keeps these longer.
 #define WARM_EPOCHS 2
-// Share of the data that may stay in memory when it is dropped.
+// Share of the data that may stay in memory when it is dropped; and that the files found must have.
 #define COLD_CACHED_MAX 0.05
+#define FOUND_LEAST 0.8
 
 // A case, and what --verify measured.
 struct checked {
@@ -63,6 +64,7 @@ struct asked {
 	struct probe_overlay overlay; // of --verify
 	bool started; // the runs of --verify
 	struct dataset dataset; // that the first of them read
+	char *dataset_missing; // why it is not known; NULL: it is
 };
 
 // Runs --------------------------------------------------------------------------------------------
@@ -239,7 +241,7 @@ static bool any_needs_own_cache(const struct asked *a)
 }
 
 // The time of the epochs of such a run, of which the first reads everything from storage, in
-// seconds.
+// seconds; without that reading if the speed of storage is not known.
 static double epochs_seconds(const struct asked *a, const struct what_if_case *c)
 {
 	double storage = isfinite(c->values.of[WHAT_IF_DISK_READ]) ? c->values.of[WHAT_IF_DISK_READ]
@@ -256,7 +258,9 @@ static uint64_t limit_of(const struct asked *a, const struct what_if_case *c)
 	if (a->o->limit_ns > 0 || !needs_own_cache(a, c)) {
 		return a->o->limit_ns > 0 ? a->o->limit_ns : RUN_NS;
 	}
-	double limit_ns = LONGER * epochs_seconds(a, c) * 1e9;
+	bool known = isfinite(c->values.of[WHAT_IF_DISK_READ]) ||
+	             isfinite(a->what.model.storage_rate);
+	double limit_ns = known ? LONGER * epochs_seconds(a, c) * 1e9 : (double)RUN_NS_MOST;
 	return limit_ns <= (double)RUN_NS       ? RUN_NS
 	       : limit_ns < (double)RUN_NS_MOST ? (uint64_t)limit_ns
 	                                        : RUN_NS_MOST;
@@ -266,9 +270,17 @@ static uint64_t limit_of(const struct asked *a, const struct what_if_case *c)
 // show what the limit does.
 static int empty_cache(const struct asked *a, const struct what_if_case *c, struct error *e)
 {
-	char seconds[32];
-	if (a->dataset.n == 0) {
-		return error_set(e, ENODATA, "the files that it reads were not found");
+	char seconds[32], found[32], read[32];
+	double bytes = (double)a->dataset.bytes;
+	if (a->dataset_missing) {
+		return error_set(e, ENODATA, "%s", a->dataset_missing);
+	}
+	if (bytes < FOUND_LEAST * a->what.data || a->dataset.too_many) {
+		return error_set(e, ENODATA,
+			"of %s that it reads in an epoch, files of %s were found: the others would "
+			"stay in the page cache",
+			text_bytes(read, sizeof(read), a->what.data),
+			text_bytes(found, sizeof(found), bytes));
 	}
 	double needed = epochs_seconds(a, c);
 	if (needed * 1e9 > (double)limit_of(a, c)) {
@@ -354,6 +366,11 @@ static int verify_case(const struct asked *a, size_t at, struct starter *starter
 		&probe, e);
 	if (r == 0) {
 		ret->measured = probe.rate.rate;
+		if (own_cache && probe.end == PROBE_TIME && !isfinite(ret->measured.value)) {
+			free(ret->missing);
+			ret->missing = strdup(
+				"the time limit ended it in its first epochs: set --limit");
+		}
 		ret->hit = isfinite(probe.fetched) ? fmin(1, fmax(0, 1 - probe.fetched)) : NAN;
 		if (!isfinite(ret->measured.value)) {
 			ret->missing = strdup(probe.no_rate ? probe.no_rate : "it has no rate");
@@ -371,9 +388,9 @@ static void check_case(struct asked *a, size_t at, struct starter *starter)
 		k->missing = strdup(e.text);
 	}
 	if (at == 0 && starter->finder.setting && dataset_find_end(&starter->finder, &e) < 0) {
-		dataset_done(&a->dataset);
+		a->dataset_missing = strdup(e.text);
 	}
-	// A busier machine does not read slower where a limit decides that.
+	// Storage is no slower on a busier machine.
 	double before = k->c.at.bound == RATE_STORAGE
 	                        ? 1
 	                        : a->cases[0].measured.value / a->cases[0].c.at.rate.value;
@@ -439,8 +456,11 @@ static int verify(struct asked *a)
 		// Not in the folder of the runs, which the overlay may hide from the job.
 		const char *temporary = secure_getenv("TMPDIR");
 		if (any_needs_own_cache(a)) {
-			(void)dataset_find_begin(
-				temporary ? temporary : "/tmp", &a->dataset, &starter.finder, &e);
+			bool absolute = temporary && *temporary == '/';
+			if (dataset_find_begin(absolute ? temporary : "/tmp", &a->dataset,
+				    &starter.finder, &e) < 0) {
+				a->dataset_missing = strdup(e.text);
+			}
 		}
 		verify_cases(a, &starter);
 	}
@@ -664,6 +684,7 @@ static void free_asked(struct asked *a)
 	}
 	probe_overlay_done(&a->overlay);
 	dataset_done(&a->dataset);
+	free(a->dataset_missing);
 	free(a->seen);
 	free(a->names);
 	free(a->first);

@@ -611,9 +611,14 @@ int dataset_find_begin(
 	}
 	text_format(&setting, "STRAIN_OPENED=%s", folder.data);
 	ret->fd = open(folder.data, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (ret->fd < 0 || setting.failed) {
+		int code = ret->fd < 0 ? errno : ENOMEM;
+		rmdir(folder.data);
+		return error_errno(e, code, "%s", folder.data);
+	}
 	ret->folder = text_steal(&folder);
 	ret->setting = text_steal(&setting);
-	return ret->setting ? 0 : error_set(e, ENOMEM, "out of memory");
+	return 0;
 }
 
 void dataset_find_look(void *finder, const pid_t *pids, size_t n)

@@ -123,7 +123,24 @@ static const struct rule rules[] = {
 	{"libm.so", NULL, CODE_FRAMEWORK},
 	{"libmvec", NULL, CODE_FRAMEWORK},
 	{"libstdc++", NULL, CODE_FRAMEWORK},
+	// Drivers and libraries of devices, in which a thread also waits for these.
+	{"libcuda", NULL, CODE_FRAMEWORK},
+	{"libcudnn", NULL, CODE_FRAMEWORK},
+	{"libnccl", NULL, CODE_FRAMEWORK},
+	{"libnvidia", NULL, CODE_FRAMEWORK},
+	{"libamdhip", NULL, CODE_FRAMEWORK},
+	{"libhsa-runtime", NULL, CODE_FRAMEWORK},
+	{"libMIOpen", NULL, CODE_FRAMEWORK},
+	{"librccl", NULL, CODE_FRAMEWORK},
 };
+
+// Before glibc 2.34 the files had versions: "libc-2.31.so".
+static const char *unversioned(const char *file)
+{
+	return strncmp(file, "libc-2.", strlen("libc-2.")) == 0   ? "libc.so"
+	       : strncmp(file, "libm-2.", strlen("libm-2.")) == 0 ? "libm.so"
+	                                                          : file;
+}
 
 enum code_class profile_classify(const char *path, const char *symbol, enum code_class jit)
 {
@@ -131,6 +148,10 @@ enum code_class profile_classify(const char *path, const char *symbol, enum code
 	if (strcmp(path, "[jit]") == 0) {
 		return jit;
 	}
+	if (strstr(path, "torchinductor")) { // what torch.compile has compiled for CPUs
+		return CODE_KERNELS;
+	}
+	file = unversioned(file);
 	for (size_t i = 0; i < ARRAY_LENGTH(rules); i++) {
 		bool fits = strstr(file, rules[i].file) != NULL;
 		if (fits && (!rules[i].symbol || (symbol && strstr(symbol, rules[i].symbol)))) {

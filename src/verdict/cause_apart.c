@@ -210,7 +210,7 @@ static void advise_ranks(struct book *b, const struct cause *cause)
 				  : "give rank %d the same amount of work and resources as the "
 				    "others",
 			r->slowest);
-		text_append_string(&basis, "it waits ");
+		text_append_string(&basis, "it waits for the others ");
 		words_append_percent(&basis, r->waits_least);
 		text_append_string(&basis, " of its iterations, another ");
 		words_append_percent(&basis, r->waits_most);

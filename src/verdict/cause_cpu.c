@@ -385,13 +385,19 @@ double cause_crowded_team(const struct facts *f)
 	return ready >= QUEUED_LONG ? ready : 0;
 }
 
+static double spinning(const struct facts *f)
+{
+	bool sampled = isfinite(cause_spinning_cpus(f));
+	return sampled ? spinning_seen(f) : fmax(spinning_inferred(f), spinning_by_clocks(f));
+}
+
 // What is wrong with the threads.
 enum team { TEAM_SPINS, TEAM_SLEEPS, TEAM_CROWDED };
 
 static enum team wrong_team(const struct facts *f)
 {
 	double sleeps = cause_sleeping_team(f), crowded = cause_crowded_team(f);
-	double spins = spinning_seen(f);
+	double spins = spinning(f);
 	return crowded > 0 && crowded >= sleeps && crowded >= spins ? TEAM_CROWDED
 	       : sleeps > 0 && sleeps >= spins                      ? TEAM_SLEEPS
 	                                                            : TEAM_SPINS;
@@ -400,10 +406,7 @@ static enum team wrong_team(const struct facts *f)
 static struct judgement judge_threads(const struct facts *f, const struct causes *found)
 {
 	(void)found;
-	bool sampled = isfinite(cause_spinning_cpus(f));
-	double spins = sampled ? spinning_seen(f)
-	                       : fmax(spinning_inferred(f), spinning_by_clocks(f));
-	double share = fmax(spins, fmax(cause_sleeping_team(f), cause_crowded_team(f)));
+	double share = fmax(spinning(f), fmax(cause_sleeping_team(f), cause_crowded_team(f)));
 	return (struct judgement){share, PHASE_FORWARD};
 }
 
@@ -515,16 +518,18 @@ static double threads_that_fit(const struct facts *f)
 // A script that has more threads than the environment says sets their number itself.
 static void advise_crowded_team(struct book *b, const struct cause *cause)
 {
+	(void)cause;
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};
 	double threads = threads_that_fit(f), has = f->threads.groups[THREADS_OPENMP].threads + 1;
+	bool pytorch = f->framework == FRAMEWORK_PYTORCH;
 	if (f->omp_threads < has) {
-		text_format(&action, "compute with %.0f thread%s (torch.set_num_threads)", threads,
-			threads == 1 ? "" : "s");
+		text_format(&action, "compute with %.0f thread%s%s", threads,
+			threads == 1 ? "" : "s", pytorch ? " (torch.set_num_threads)" : "");
 	} else {
 		text_format(&action, "OMP_NUM_THREADS=%.0f", threads);
 		advice_set(b, 0, SETTING_ENVIRONMENT, "OMP_NUM_THREADS=%.0f", threads);
-		if (isnan(f->omp_threads)) {
+		if (isnan(f->omp_threads) && pytorch) {
 			text_append_string(&action, ", or torch.set_num_threads in the script");
 		}
 	}
@@ -532,7 +537,7 @@ static void advise_crowded_team(struct book *b, const struct cause *cause)
 	text_append_string(&basis,
 		f->ranks.n > 1 ? " threads of each rank compute on " : " threads compute on ");
 	words_append_counted(&basis, f->cpus, "CPU");
-	advice_suggest(b, advice_gain_of(cause->share, 1), &action, &basis);
+	advice_suggest(b, advice_no_gain, &action, &basis);
 }
 
 // Waking a sleeping thread takes time too: fewer threads gain more than passive ones.
@@ -614,16 +619,18 @@ static enum grounds grounds_contention(const struct facts *f)
 	return full ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
 }
 
-// CPUs that processes of the job use which neither train nor load.
+// CPUs that processes of the job use which neither train nor load. If training waits at a pipe,
+// they may make its batches.
 static double beside_training(const struct facts *f)
 {
-	return f->workers.n > 0 ? 0 : f->cpus_used - f->ranks.n * f->main_cpus;
+	bool may_feed = f->workers.n > 0 || cause_known(f->waits.share[WAIT_PIPE]) >= WORTH;
+	return may_feed || f->ranks.n > 1 ? 0 : f->cpus_used - f->main_cpus;
 }
 
-// Whether the job restricted itself to fewer CPUs than it has.
+// Whether the job restricted itself to fewer CPUs than it has, as far as no quota does.
 static bool restricts_itself(const struct facts *f)
 {
-	return f->cpus_given - f->cpus >= IDLE_CPUS;
+	return f->cpus_given - f->cpus >= IDLE_CPUS && !isfinite(f->quota.cpus);
 }
 
 static void say_contention(struct text *t, const struct facts *f, const struct cause *cause)
@@ -848,11 +855,14 @@ static const struct step_wait step_waits[] = {
 		"the training thread waits for a thread that waits itself"},
 };
 
-// Whether the other threads of the process are idle: a team that computes is waited for, too.
+// Whether the other threads of the process are idle: a team that computes is waited for, too, and
+// so is another machine.
 static bool threads_idle(const struct facts *f)
 {
+	bool others = f->children.per_iteration >= 0.01 || isfinite(f->network.busy) ||
+	              cause_sleeping_team(f) > 0;
 	return f->threads.known && f->threads.others_cpus < THREADS_IDLE &&
-	       !(f->children.per_iteration >= 0.01);
+	       !(f->code_threads.cpus >= THREADS_IDLE) && !others;
 }
 
 static double step_wait_share(const struct facts *f, const struct step_wait *wait)

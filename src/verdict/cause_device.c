@@ -346,28 +346,26 @@ static double interprets(const struct facts *f)
 }
 
 // Time of the training thread of a Python job in libraries that are not the framework's (a
-// database, a parser, a codec), between the phases of a step: in these, they may be layers of the
-// model.
+// database, a parser, a codec), outside of all phases: in these, they may be layers of the model.
 static double calls_libraries(const struct facts *f)
 {
-	double native = leader_in(f, CODE_OTHER) + leader_in(f, CODE_DECODING);
 	bool known = f->python && f->framework != FRAMEWORK_UNKNOWN && cause_sampled(&f->code);
-	return known ? fmin(native, facts_share(f, PHASE_OTHER)) : 0;
+	return known ? cause_known(f->native_in_other) : 0;
 }
 
-// The part of it that is not spent on receiving batches: at most the time in which the thread takes
-// none.
+// The interpreter's time that is not spent on receiving batches.
 static double interprets_in_steps(const struct facts *f)
 {
-	return causes_handing_over(f) >= WORTH ? fmin(interprets(f), 1 - facts_share(f, PHASE_DATA))
-	                                       : interprets(f);
+	return causes_handing_over(f) >= WORTH
+	               ? fmax(0, interprets(f) - cause_known(f->python_in_data))
+	               : interprets(f);
 }
 
 // Whether receiving batches is mostly Python code, which builds the objects that they consist of.
 static bool unpickles(const struct facts *f)
 {
 	double handed = causes_handing_over(f);
-	return handed >= WORTH && interprets(f) - interprets_in_steps(f) >= MOST * handed;
+	return handed >= WORTH && f->python_in_data >= MOST * handed;
 }
 
 // The part of it that is garbage collection.
@@ -389,10 +387,14 @@ static struct judgement judge_launch(const struct facts *f, const struct causes 
 	// Spinning threads occupy the CPU on which a batch would be handed over.
 	bool spins = causes_get(found, BOTTLENECK_THREADS) && !cause_threads_sleep(f);
 	double share = spins ? 0 : causes_handing_over(f);
-	share += fmax(interprets_in_steps(f), calls_share(f) - taken(found)) + calls_libraries(f);
+	share += fmax(interprets_in_steps(f), calls_share(f) - taken(found));
+	double libraries = calls_libraries(f);
 	if (causes_at_epochs(f->other_at_epochs, facts_share(f, PHASE_OTHER))) {
-		share += cause_known(f->other_at_epochs);
+		double starts = cause_known(f->other_at_epochs);
+		share += starts;
+		libraries = fmax(0, fmin(libraries, facts_share(f, PHASE_OTHER) - starts));
 	}
+	share += libraries;
 	return (struct judgement){fmin(1, share), PHASE_OTHER};
 }
 
@@ -434,6 +436,10 @@ static void say_launch(struct text *t, const struct facts *f, const struct cause
 		   interprets_in_steps(f) > calls_share(f)) {
 		text_append_string(t, "host-bound: the Python interpreter takes ");
 		cause_append_share(t, cause);
+	} else if (!(calls_share(f) > 0)) {
+		text_append_string(
+			t, "host-bound: Python and libraries outside the framework take ");
+		cause_append_share(t, cause);
 	} else {
 		text_append_string(t, "host-bound: steps of ");
 		words_append_seconds(t, f->compute_s);
@@ -449,8 +455,8 @@ static void advise_handing_over(struct book *b, const struct cause *cause)
 		text_append_string(&action, "return tensors or NumPy arrays from dataset and "
 					    "collate function, and only what the step uses");
 		text_append_string(&basis, "the training process builds the Python objects of "
-					   "each batch, which takes at least ");
-		words_append_percent(&basis, interprets(f) - interprets_in_steps(f));
+					   "each batch, which takes ");
+		words_append_percent(&basis, f->python_in_data);
 		text_append_string(&basis, " of each iteration");
 		advice_suggest_at_most(b, cause->share.value, &action, &basis);
 		return;
@@ -532,7 +538,7 @@ static double computing_share(const struct facts *f, const struct causes *found)
 	double least = fmin(computes, cause_known(f->undisturbed_s) / f->length_s.value);
 	computes = fmax(least, computes - lost);
 	if (!gpu_known(f)) {
-		computes += computes_elsewhere(f) - taken(found) - interprets(f) -
+		computes += computes_elsewhere(f) - taken(found) - interprets_in_steps(f) -
 		            found_share(found, BOTTLENECK_OPTIMIZER) -
 		            found_share(found, BOTTLENECK_CPU_QUOTA);
 	}

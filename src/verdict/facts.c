@@ -15,6 +15,7 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "base/words.h"
+#include "run/code_time.h"
 #include "run/analysis.h"
 #include "run/names.h"
 #include "run/plausible.h"
@@ -343,8 +344,8 @@ static void fill_children(
 	}
 }
 
-// The kind of wait that the slowest rank has more of than any other. Waits for the other ranks look
-// like none of them, or like those of all ranks.
+// The kind of wait in steps that the slowest rank has more of than any other. Waits for batches are
+// its data.
 static void fill_slow_wait(
 	const struct analysis *a, const struct stretch *stretch, struct rank_facts *ranks)
 {
@@ -352,13 +353,11 @@ static void fill_slow_wait(
 	double own[N_WAITS] = {0}, most[N_WAITS] = {0}, more = SLOWER;
 	bool known = p->n_ranks > 1;
 	for (size_t i = 0; i < p->n_ranks && known; i++) {
-		struct looks looks = {0};
 		struct wait_facts waits = {0};
-		add_looks(a, p->ranks[i].entity, stretch, &looks);
-		put_shares(&looks, stretch, N_WAITS, &waits);
-		known = waits.looks >= LOOKS_ENOUGH;
-		for (size_t kind = 0; kind < N_WAITS; kind++) {
-			double share = waits.share[kind];
+		put_placed(a, p->ranks[i].entity, stretch, &waits);
+		known = waits.placed >= LOOKS_ENOUGH;
+		for (size_t kind = 0; kind < N_WAITS && known; kind++) {
+			double share = isfinite(waits.in_step[kind]) ? waits.in_step[kind] : 0;
 			if (p->ranks[i].number == ranks->slowest) {
 				own[kind] = share;
 			} else {
@@ -683,6 +682,7 @@ void facts_init(struct facts *f)
 		f->share[i] = unknown;
 	}
 	f->length_s = unknown;
+	f->native_in_other = f->python_in_data = NAN;
 	f->duration_s = f->startup_s = f->training_s = f->between_s = f->validation_s =
 		f->checkpoint_s = NAN;
 	f->samples = f->epoch_iterations = f->compute_s = f->undisturbed_s =
@@ -1174,6 +1174,30 @@ static void fill_code(const struct analysis *a, const struct code_profile *profi
 	}
 }
 
+// The share of the iterations' time in which training processes run code of two classes in a phase,
+// from samples of the whole run.
+static double code_in_phase(const struct code_time *t, const struct analysis *a,
+	enum phase_id phase, enum code_class one, enum code_class other, const struct facts *f)
+{
+	const struct code_group_samples *samples = &t->phases[phase];
+	double cpu_s = (double)(samples->by_class[one] + samples->by_class[other]) /
+	               CODE_SAMPLES_A_SECOND / f->ranks.n;
+	double share = fmin(1, cpu_s / a->phases.items[phase].total_s) * facts_share(f, phase);
+	return t->phase_samples > 0 && isfinite(share) ? share : NAN;
+}
+
+static void fill_code_by_phase(const struct analysis *a, struct facts *f)
+{
+	struct code_time time;
+	if (!a->tables.reader || code_time_load(a, &time) < 0) {
+		return;
+	}
+	f->native_in_other = code_in_phase(&time, a, PHASE_OTHER, CODE_OTHER, CODE_DECODING, f);
+	f->python_in_data = code_in_phase(
+		&time, a, PHASE_DATA, CODE_INTERPRETER, CODE_COLLECTION, f);
+	code_time_done(&time);
+}
+
 static bool trains_in_python(const struct analysis *a)
 {
 	int64_t trainer = analysis_trainer(a);
@@ -1242,6 +1266,7 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 	struct code_profile profile;
 	(void)profile_load(a, &stretch, &profile); // out of memory: no samples
 	fill_code(a, &profile, analysis_trainer(a), &stretch, ret);
+	fill_code_by_phase(a, ret);
 	fill_storage(a, ret, &stretch);
 	fill_memory(a, ret, &stretch);
 	network_facts_fill(a, &stretch, &ret->network);

@@ -697,6 +697,7 @@ static void libraries_that_a_step_calls(void **state)
 	add_samples(&f, CODE_OTHER, 1);
 	f.code.share[CODE_OTHER] = 0.89;
 	f.code.share[CODE_FRAMEWORK] = 0.11;
+	f.native_in_other = 0.85;
 	snprintf(f.native, sizeof(f.native), "sqlite3VdbeExec (libsqlite3.so.0)");
 	causes_find(&f, &c);
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
@@ -708,6 +709,10 @@ static void libraries_that_a_step_calls(void **state)
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_says(v.suggestions[0].action, "do this work less often");
 	verdict_done(&v);
+	f.native_in_other = NAN; // in no phase, or that is not known
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_LAUNCH));
+	f.native_in_other = 0.85;
 	f.python = false; // a program: its own code is what it computes
 	causes_find(&f, &c);
 	assert_null(causes_get(&c, BOTTLENECK_LAUNCH));
@@ -756,9 +761,10 @@ static void objects_that_are_handed_over(void **state)
 	add_samples(&f, CODE_INTERPRETER, 0.8);
 	f.code.share[CODE_INTERPRETER] = 0.75;
 	f.code.share[CODE_KERNELS] = 0.25;
+	f.python_in_data = 0.57;
 	causes_find(&f, &c);
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
-	assert_float_equal(c.items[0].share.value, 1, 1e-9); // 84 % and the rest, all of it at most
+	assert_float_equal(c.items[0].share.value, 0.84 + 0.6 - 0.57, 1e-9);
 	sentence_append_headline(&t, &f, &c.items[0]);
 	assert_says(t.data, "... receiving batches that are ready");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);

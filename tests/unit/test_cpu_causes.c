@@ -303,6 +303,7 @@ static void threads_that_sleep_between_short_operations(void **state)
 static struct facts four_threads_on_two_cpus(void)
 {
 	struct facts f = two_threads_that_sleep();
+	f.framework = FRAMEWORK_PYTORCH;
 	f.main_cpus = f.cpus_used = 1.6;
 	f.main_queued = 0.45;
 	f.others_cpus = f.host_others_cpus = 0.1;

@@ -34,7 +34,7 @@
 #define ROUND_MIN_NS NS_PER_S // minimum interval of rounds
 #define FIRST_ROUND_NS (500 * NS_PER_MS)
 #define COMMAND_MAX_BYTES 4096u // longer command lines are truncated
-#define ENVIRON_MAX_BYTES (32u << 10)
+#define ENVIRON_MAX_BYTES (128u << 10) // launchers append
 
 enum { PSS, PSS_ANONYMOUS, PSS_FILE, PSS_SHMEM, PSS_SWAP, RSS, USS, N_PSS };
 static const struct metric pss_metrics[N_PSS] = {
@@ -196,8 +196,7 @@ static bool runs_own_program(const struct memory_source *s, const struct tree_me
 	return false;
 }
 
-// The rank that a launcher gave this process; -1: none. What the recorder has in its own
-// environment is of the whole run.
+// The rank that a launcher gave this process, or one above it; -1: none.
 static int read_rank(const struct memory_source *s, const struct tree_member *member)
 {
 	_cleanup_close_ int fd = open_of(s, member, "environ", O_RDONLY);
@@ -208,9 +207,8 @@ static int read_rank(const struct memory_source *s, const struct tree_member *me
 	}
 	for (size_t i = 0; labels_of_rank[i]; i++) {
 		const char *value = procfs_environ_value(text, labels_of_rank[i]);
-		const char *own = getenv(labels_of_rank[i]);
 		if (value && parse_integer(value, 0, INT32_MAX, &rank, NULL) == 0) {
-			return own && strcmp(own, value) == 0 ? -1 : (int)rank;
+			return (int)rank;
 		}
 	}
 	return -1;
