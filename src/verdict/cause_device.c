@@ -453,9 +453,10 @@ static void advise_handing_over(struct book *b, const struct cause *cause)
 	struct text action = {0}, basis = {0};
 	if (unpickles(f)) { // a larger batch has as many objects a sample
 		text_append_string(&action, "return tensors or NumPy arrays from dataset and "
-					    "collate function, and only what the step uses");
-		text_append_string(&basis, "the training process builds the Python objects of "
-					   "each batch, which takes ");
+					    "collate function, only what the step uses; or use "
+					    "a faster sampler");
+		text_append_string(&basis, "Python code of the training process builds the objects "
+					   "of each batch, or chooses its samples, which takes ");
 		words_append_percent(&basis, f->python_in_data);
 		text_append_string(&basis, " of each iteration");
 		advice_suggest_at_most(b, cause->share.value, &action, &basis);
