@@ -350,22 +350,29 @@ static double interprets(const struct facts *f)
 static double calls_libraries(const struct facts *f)
 {
 	bool known = f->python && f->framework != FRAMEWORK_UNKNOWN && cause_sampled(&f->code);
-	return known ? cause_known(f->native_in_other) : 0;
+	double leader = leader_in(f, CODE_OTHER) + leader_in(f, CODE_DECODING);
+	return known ? fmin(leader, cause_known(f->native_in_other)) : 0;
+}
+
+// Its Python code while it takes a batch.
+static double python_of_batches(const struct facts *f)
+{
+	double leader = leader_in(f, CODE_INTERPRETER) + leader_in(f, CODE_COLLECTION);
+	return fmin(leader, cause_known(f->python_in_data));
 }
 
 // The interpreter's time that is not spent on receiving batches.
 static double interprets_in_steps(const struct facts *f)
 {
-	return causes_handing_over(f) >= WORTH
-	               ? fmax(0, interprets(f) - cause_known(f->python_in_data))
-	               : interprets(f);
+	return causes_handing_over(f) >= WORTH ? fmax(0, interprets(f) - python_of_batches(f))
+	                                       : interprets(f);
 }
 
-// Whether receiving batches is mostly Python code, which builds the objects that they consist of.
-static bool unpickles(const struct facts *f)
+// Whether receiving batches is mostly Python code: it builds their objects, or chooses samples.
+static bool receives_in_python(const struct facts *f)
 {
 	double handed = causes_handing_over(f);
-	return handed >= WORTH && f->python_in_data >= MOST * handed;
+	return handed >= WORTH && python_of_batches(f) >= MOST * handed;
 }
 
 // The part of it that is garbage collection.
@@ -451,13 +458,13 @@ static void advise_handing_over(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};
-	if (unpickles(f)) { // a larger batch has as many objects a sample
+	if (receives_in_python(f)) { // a larger batch takes as long for each sample
 		text_append_string(&action, "return tensors or NumPy arrays from dataset and "
 					    "collate function, only what the step uses; or use "
 					    "a faster sampler");
 		text_append_string(&basis, "Python code of the training process builds the objects "
 					   "of each batch, or chooses its samples, which takes ");
-		words_append_percent(&basis, f->python_in_data);
+		words_append_percent(&basis, python_of_batches(f));
 		text_append_string(&basis, " of each iteration");
 		advice_suggest_at_most(b, cause->share.value, &action, &basis);
 		return;

@@ -237,7 +237,8 @@ struct facts {
 	// Its function or file with the most samples of code that is neither Python's nor the
 	// framework's; from the job: escape it; "": none
 	char native[96];
-	// Shares of the time of iterations, from samples by phase; NAN: not known.
+	// Shares of the time of iterations, from samples by phase, of all threads of the training
+	// processes; NAN: not known.
 	double native_in_other; // such code, outside of all phases
 	double python_in_data; // the interpreter, while it takes a batch
 	struct code_facts code_threads; // of the other threads of the training processes

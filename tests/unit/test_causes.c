@@ -626,6 +626,18 @@ static void a_wait_in_backward_is_no_computing(void **state)
 	assert_int_equal(causes_confidence(&f, &c), CONFIDENCE_MEDIUM);
 }
 
+// Adds looks at the training thread: a share of all, and of those that are placed a share in steps.
+static void add_step_waits(
+	struct facts *f, enum wait_kind kind, double share, uint64_t placed, double in_step)
+{
+	add_looks(&f->waits, kind, share);
+	f->waits.placed = placed;
+	for (size_t i = 0; i < N_WAITS; i++) {
+		f->waits.in_data[i] = 0;
+		f->waits.in_step[i] = i == kind ? in_step : 0;
+	}
+}
+
 static void assert_ranks_headline(struct facts *f, const char *says)
 {
 	_cleanup_text_ struct text t = {0};
@@ -651,7 +663,7 @@ static void why_a_rank_is_slower(void **state)
 	struct verdict v = {0};
 	causes_find(&f, &c);
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
-	assert_says(v.suggestions[0].action, "... background thread of rank 1");
+	assert_says(v.suggestions[0].action, "... rank 1 wait in a background thread");
 	verdict_done(&v);
 }
 
@@ -662,12 +674,7 @@ static void the_output_of_processes(void **state)
 	struct facts f = job(0.02);
 	struct causes c;
 	f.main_cpus = f.cpus_used = 0.5;
-	add_looks(&f.waits, WAIT_PIPE, 0.44);
-	f.waits.placed = 200;
-	for (size_t i = 0; i < N_WAITS; i++) {
-		f.waits.in_data[i] = 0;
-		f.waits.in_step[i] = i == WAIT_PIPE ? 0.42 : 0;
-	}
+	add_step_waits(&f, WAIT_PIPE, 0.44, 200, 0.42);
 	causes_find(&f, &c);
 	assert_float_equal(causes_get(&c, BOTTLENECK_BLOCKED)->share.value, 0.42, 1e-9);
 	assert_null(causes_get(&c, BOTTLENECK_CHILDREN));
@@ -712,7 +719,12 @@ static void libraries_that_a_step_calls(void **state)
 	f.native_in_other = NAN; // in no phase, or that is not known
 	causes_find(&f, &c);
 	assert_null(causes_get(&c, BOTTLENECK_LAUNCH));
-	f.native_in_other = 0.85;
+	f.native_in_other = 0.85; // of another thread
+	f.code.share[CODE_OTHER] = 0.01;
+	f.code.share[CODE_FRAMEWORK] = 0.99;
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_LAUNCH));
+	f.code.share[CODE_OTHER] = 0.89;
 	f.python = false; // a program: its own code is what it computes
 	causes_find(&f, &c);
 	assert_null(causes_get(&c, BOTTLENECK_LAUNCH));
@@ -725,12 +737,7 @@ static void a_thread_that_waits_itself(void **state)
 	struct facts f = job(0);
 	struct causes c;
 	f.main_cpus = f.cpus_used = 0.3;
-	add_looks(&f.waits, WAIT_OTHER, 0.47);
-	f.waits.placed = 300;
-	for (size_t i = 0; i < N_WAITS; i++) {
-		f.waits.in_data[i] = 0;
-		f.waits.in_step[i] = i == WAIT_OTHER ? 0.49 : 0;
-	}
+	add_step_waits(&f, WAIT_OTHER, 0.47, 300, 0.49);
 	f.threads.known = true;
 	f.threads.others_cpus = 0.02;
 	causes_find(&f, &c);
@@ -778,12 +785,7 @@ static struct facts asleep_rank(void)
 	struct facts f = job(0);
 	f.ranks.world = 2;
 	f.main_cpus = f.cpus_used = 0.07;
-	add_looks(&f.waits, WAIT_OTHER, 0.88);
-	f.waits.placed = 100;
-	for (size_t i = 0; i < N_WAITS; i++) {
-		f.waits.in_data[i] = 0;
-		f.waits.in_step[i] = i == WAIT_OTHER ? 0.88 : 0;
-	}
+	add_step_waits(&f, WAIT_OTHER, 0.88, 100, 0.88);
 	return f;
 }
 
