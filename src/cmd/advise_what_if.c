@@ -223,8 +223,8 @@ struct starter {
 	struct dataset_finder finder; // for the first run; no setting: not made
 };
 
-// Whether a run of this case needs a page cache as it is under its limit of memory. What earlier
-// runs have read is charged to their cgroups, so the run must begin without it, and fill its own.
+// Whether a run of this case must fill a page cache of its own. Pages that earlier runs read are
+// charged to the cgroups of those runs: a limit of memory does not apply to them.
 static bool needs_own_cache(const struct asked *a, const struct what_if_case *c)
 {
 	return isfinite(c->values.of[WHAT_IF_MEMORY]) && isfinite(a->what.data);

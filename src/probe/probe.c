@@ -434,7 +434,6 @@ static void read_epoch(struct watched *w, const struct analysis *a, const struct
 	p->rate.rate = (struct estimate){NAN, NAN, NAN};
 	if (at < 0) {
 		free(p->no_rate);
-		p->no_rate = NULL;
 		p->no_rate = strdup("its second epoch did not end");
 		return;
 	}

@@ -352,7 +352,6 @@ static void more_threads_than_cpus(void **state)
 static void threads_that_have_their_cpus(void **state)
 {
 	(void)state;
-	struct causes c;
 	for (int i = 0; i < 5; i++) {
 		struct facts f = four_threads_on_two_cpus();
 		f.cpus = i == 0 ? 4 : 2;
@@ -362,7 +361,6 @@ static void threads_that_have_their_cpus(void **state)
 		f.threads.groups[THREADS_OPENMP].ready = i == 3 ? 0.06 : 0.78;
 		f.throttled = i == 4 ? 0.5 : 0;
 		assert_true(cause_crowded_team(&f) == 0);
-		causes_find(&f, &c);
 	}
 }
 
