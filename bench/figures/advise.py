@@ -412,20 +412,26 @@ def jpeg_files():
 
 
 def dataset_of(cell, preparation):
-    """Options of the job: samples in memory that are cropped, or JPEG files that are decoded. An epoch is so long that the start
-    of its workers, which no rate of iterations has, is a small part of it."""
+    """Options of the job: samples in memory that are cropped, or JPEG files that are decoded. An epoch is so long that its start
+    is a small part of it."""
     if preparation == "heavy":
         return ["--dataset", str(jpeg_files()), "--samples", str(IMAGES - IMAGES % max(GRID_BATCHES))]
     return ["--samples", str(SAMPLES * max(1, math.ceil(GRID_S / JOBS[cell.model].sample_s / SAMPLES)))]
+
+
+def steps_of(cell, preparation, batch):
+    """Iterations of an epoch of a cell, and what a sample takes, roughly."""
+    each = JOBS[cell.model].sample_s if preparation == "light" else max(0.01, JOBS[cell.model].sample_s)
+    samples = int(dataset_of(cell, preparation)[-1])
+    return min(samples // batch, max(8, math.ceil(GRID_S / each / batch))), each
 
 
 def measured_rate(kept, cell, preparation, batch, workers, repeat=0, cpus=0):
     """Samples per second of the second of two epochs, and the seconds of the run. cpus: the only one to run on, less 1."""
 
     def measure():
-        each = JOBS[cell.model].sample_s if preparation == "light" else max(0.01, JOBS[cell.model].sample_s)
         dataset = dataset_of(cell, preparation)
-        steps = min(int(dataset[-1]) // batch, max(8, math.ceil(GRID_S / each / batch)))
+        steps, each = steps_of(cell, preparation, batch)
         epochs = 1 + math.ceil(GRID_S / (each * batch * steps))
         job = command(cell, batch, workers, *dataset, "--steps", str(steps), "--epochs", str(epochs))
         job = ["taskset", "-c", str(cpus - 1), *job] if cpus else job
@@ -446,19 +452,26 @@ def deviation(model, batch):
     return math.exp(points[0][1])
 
 
-def iteration_s(model, handover, batch, workers):
-    """The time of an iteration by the equations of strain-advise(1) from the parameters in the answer."""
+def iteration_s(model, handover, batch, workers, epoch_samples):
+    """The time of an iteration by the equations of rate_model.h from the parameters in the answer, with what an epoch of so
+    many samples begins with."""
+    cpus = os.cpu_count()
     prepare = model["prepare_per_sample_s"] or 0
     compute = model["compute_per_iteration_s"] + model["compute_per_sample_s"] * batch
     own = model["main_cpu_per_iteration_s"] + model["main_cpu_per_sample_s"] * batch
     if workers == 0:
         return model["alone"] * compute * deviation(model, batch) + prepare * batch
     sending = model["send_per_batch_s"] or 0
-    bounds = [(compute + handover) * deviation(model, batch), (sending + prepare * batch) / workers, model["cpu_loss"] * (own + prepare * batch) / os.cpu_count()]
-    return sum(bound**OVERLAP for bound in bounds) ** (1 / OVERLAP)
+    computing, preparing = (compute + handover) * deviation(model, batch), sending + prepare * batch
+    bounds = [computing, preparing / workers, model["cpu_loss"] * (own + prepare * batch) / cpus]
+    start = 0
+    if model["start_per_worker_s"] is not None:
+        filling = preparing * max(1, workers / cpus) + computing - max(preparing / workers, computing)
+        start = (workers * model["start_per_worker_s"] + filling) * batch / epoch_samples
+    return sum(bound**OVERLAP for bound in bounds) ** (1 / OVERLAP) + start
 
 
-def predictor(ours):
+def predictor(cell, preparation, ours):
     """A function of batch size and workers that returns the predicted rate. The answer has no table of them: the model is
     evaluated here, through the rate of the present configuration. The handover is not in the answer either: it is the
     wait of the probes whose loader was ahead."""
@@ -467,8 +480,14 @@ def predictor(ours):
              run["iteration_s"] and run["data_wait_s"] < AHEAD * run["iteration_s"]]  # fmt: skip
     handover = median(waits) if waits else 0
     now = runs[0]
-    scale = now["rate"] * iteration_s(model, handover, now["batch_size"], now["workers"]) / now["batch_size"]
-    return lambda batch, workers: scale * batch / iteration_s(model, handover, batch, workers)
+    seconds = iteration_s(model, handover, now["batch_size"], now["workers"], model["epoch_samples"])
+    scale = now["rate"] * seconds / now["batch_size"]
+
+    def predicted(batch, workers):
+        epoch_samples = steps_of(cell, preparation, batch)[0] * batch  # the grid's epochs are shorter
+        return scale * batch / iteration_s(model, handover, batch, workers, epoch_samples)
+
+    return predicted
 
 
 Grid = namedtuple("Grid", "cell preparation ours rates seconds repeats advised one_cpu")
@@ -507,7 +526,7 @@ def grid_lines(found):
     ours, rates = found.ours, found.rates
     what = f"{found.cell.model}, {found.preparation} preparation, {found.cell.malloc} malloc"
     probed = {(run["batch_size"], run["workers"]) for run in ours["runs"]}
-    predicted = predictor(ours)
+    predicted = predictor(found.cell, found.preparation, ours)
     off = {place: predicted(*place) / rate - 1 for place, rate in rates.items() if place not in probed}
     for (batch, workers), rate in sorted(rates.items()):
         note = "probed" if (batch, workers) in probed else f"{off[batch, workers]:+.1%}"

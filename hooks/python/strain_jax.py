@@ -20,6 +20,7 @@ import threading
 import types
 from time import monotonic_ns
 
+import strain_collect
 import strain_hook
 import strain_ring
 from strain_ring import DATA, STEP
@@ -46,6 +47,7 @@ class Loop:
     """One thread's loop, which marks into its ring."""
 
     def __init__(self, ring):
+        strain_collect.follow()
         self.ring = ring
         self.step = None  # the function whose calls end iterations
         self.step_bytes = 0

@@ -20,6 +20,7 @@ import threading
 from collections.abc import Mapping
 from time import monotonic_ns
 
+import strain_collect
 import strain_hook
 import strain_ring
 from strain_ring import CHECKPOINT, DATA, STEP, VALIDATION
@@ -59,6 +60,7 @@ class Fit:
     """One thread's `fit`, which marks into its ring."""
 
     def __init__(self, ring, live):
+        strain_collect.follow()
         self.ring = ring
         self.live = live  # the thread itself waits for batches, in Python
         self.in_epoch = False

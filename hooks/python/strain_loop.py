@@ -24,6 +24,7 @@ goes through stages has not begun.
 
 from time import monotonic_ns
 
+import strain_collect
 from strain_calls import Calls
 from strain_pass import BESIDE, EVALUATION, TRAINING, UNKNOWN, Pass
 from strain_ring import BACKWARD, CHECKPOINT, DATA, FORWARD, OPTIMIZER, STEP, TRANSFER, VALIDATION
@@ -57,6 +58,7 @@ class Loop:
                  "pending_ns", "pending", "computing")  # fmt: skip
 
     def __init__(self, ring, main=True, made=None):
+        strain_collect.follow()
         self.ring = ring
         self.made = made  # optimizers that exist, in any thread; None: unknown
         self.main = main  # False: another thread; one that never trains only fetches for one that does

@@ -4,6 +4,7 @@
 
     start(directory) the marker directory, of STRAIN_MARKERS
     ring = here()    this thread's ring, or None: marks go nowhere
+    other = apart(t) a second one, likewise
     ring.begin(DATA); ring.end()
 
 A mark is a few stores into the mapped file and a reading of the clock: no system call, no lock.
@@ -227,9 +228,8 @@ class Ring:
     __slots__ = ("put", "begin", "end", "end_now", "turn", "step", "_writer", "_held", "_map", "_names",
                  "_own_epochs", "_own_iterations", "_next_iteration")  # fmt: skip
 
-    def __init__(self, mapped, pid, tid):
-        self._map = mapped
-        created_ns = monotonic_ns()  # no mark may be older
+    def __init__(self, mapped, pid, tid, created_ns):
+        self._map = mapped  # no mark may be older than created_ns
         self._names = {name: index for index, name in enumerate(KNOWN_NAMES)}
         self._own_epochs = self._own_iterations = False  # marked by the program, not by a hook
         self._next_iteration = 0  # of the program
@@ -428,14 +428,25 @@ def here():
         return local.ring
 
 
-def _make_quietly():
+def apart(since_ns):
+    """Another ring of this thread, for spans whose times do not follow those of its other marks.
+    since_ns: no mark in it is older."""
+    local = _Process.local
     try:
-        return _make(_Process.directory) if _Process.directory else None
+        return local.apart
+    except AttributeError:
+        local.apart = _make_quietly(since_ns)
+        return local.apart
+
+
+def _make_quietly(since_ns=0):
+    try:
+        return _make(_Process.directory, since_ns) if _Process.directory else None
     except Exception:
         return None
 
 
-def _make(directory):
+def _make(directory, since_ns):
     pid = os.getpid()
     tid = _thread_id()
     name = "ring-%d-%d-%d" % (pid, tid, monotonic_ns())
@@ -450,7 +461,7 @@ def _make(directory):
         mapped = mmap.mmap(handle, BYTES)
     finally:
         os.close(handle)
-    return Ring(mapped, pid, tid)
+    return Ring(mapped, pid, tid, since_ns or monotonic_ns())
 
 
 def _thread_id():

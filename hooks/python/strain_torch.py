@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from itertools import islice
 from time import monotonic_ns
 
+import strain_collect
 import strain_hook
 import strain_ring
 from strain_cuda import DeviceClock
@@ -388,6 +389,7 @@ class PyTorch:
             ring = strain_ring.here()
             if ring is None:
                 return original(fetcher, index)
+            strain_collect.follow()
             samples = len(index) if isinstance(index, (list, tuple)) else 0
             ring.begin(strain_ring.PREPARE, 0, samples)
             try:

@@ -216,7 +216,7 @@ static void fit_sending(const struct observation *observations, size_t n, struct
 static void fit_samples(const struct observation *observations, size_t n, struct rate_model *m)
 {
 	double prepare[OBSERVATIONS_MAX], handover[OBSERVATIONS_MAX], stored[OBSERVATIONS_MAX];
-	double asked[OBSERVATIONS_MAX], alone[OBSERVATIONS_MAX], start[OBSERVATIONS_MAX];
+	double asked[OBSERVATIONS_MAX], alone[OBSERVATIONS_MAX];
 	m->storage_rate = NAN;
 	for (size_t i = 0; i < n; i++) {
 		const struct observation *o = &observations[i];
@@ -224,7 +224,6 @@ static void fit_samples(const struct observation *observations, size_t n, struct
 		prepare[i] = usable ? preparing(o) : NAN;
 		alone[i] = o->workers == 0 ? prepare[i] : NAN;
 		handover[i] = usable ? receiving(o) : NAN;
-		start[i] = usable && o->workers > 0 ? o->epoch_start / (double)o->workers : NAN;
 		stored[i] = o->stored;
 		asked[i] = o->asked;
 		m->workers_max = fmax(m->workers_max, (double)o->workers);
@@ -238,8 +237,6 @@ static void fit_samples(const struct observation *observations, size_t n, struct
 	fit_sending(observations, n, m);
 	m->handover = median_of(handover, n);
 	m->handover = isfinite(m->handover) ? m->handover : 0;
-	m->start = median_of(start, n);
-	m->start = isfinite(m->start) ? m->start : 0;
 	m->epoch_samples = n > 0 ? observations[0].epoch_samples : NAN;
 	m->stored = median_of(stored, n);
 	m->asked = median_of(asked, n);
@@ -426,6 +423,40 @@ static void fit_cpu_loss(const struct observation *observations, size_t n, struc
 	m->cpu_loss = isfinite(loss) ? fmax(1, loss) : 1;
 }
 
+static void find_bounds(const struct rate_model *m, const struct rate_config *c, double parallel,
+	double bounds[N_RATE_BOUNDS]);
+
+// What an epoch takes beyond its iterations, because the first batch is not ready and no batch is
+// prepared during the last one: the time of a batch in the one of both stages that is the faster.
+// All workers prepare their first batch at the same time.
+static double filling(
+	const struct rate_model *m, const struct rate_config *c, const double bounds[N_RATE_BOUNDS])
+{
+	double share = c->cpus > 0 ? fmax(1, c->workers * m->ranks / c->cpus) : 1;
+	double prepare = bounds[RATE_PREPARE], compute = bounds[RATE_COMPUTE];
+	return prepare * c->workers * share + compute - fmax(prepare, compute);
+}
+
+// What starting each worker adds: the rest of what an epoch's first batch was waited for.
+static void fit_start(const struct observation *observations, size_t n, struct rate_model *m)
+{
+	double start[OBSERVATIONS_MAX], bounds[N_RATE_BOUNDS];
+	for (size_t i = 0; i < n; i++) {
+		const struct observation *o = &observations[i];
+		start[i] = NAN;
+		if (is_usable(o) && o->workers > 0) {
+			struct rate_config at = rate_config_of(m, batch_of(o), (double)o->workers);
+			at.cpus = isfinite(o->cpus) ? o->cpus : at.cpus;
+			find_bounds(m, &at, m->parallel, bounds);
+			double rest = o->epoch_start - filling(m, &at, bounds);
+			start[i] = fmax(0, rest) / at.workers;
+			m->starts = m->starts || o->epoch_start > 0;
+		}
+	}
+	m->start = median_of(start, n);
+	m->start = m->starts && isfinite(m->start) ? m->start : 0;
+}
+
 int rate_model_fit(
 	const struct observation *observations, size_t n, struct rate_model *ret, struct error *e)
 {
@@ -463,6 +494,7 @@ int rate_model_fit(
 	fit_line(batch, cpu, used, &m.c0, &m.c1);
 	m.one_batch_size = m.batch_min == m.batch_max;
 	fit_samples(observations, n, &m);
+	fit_start(observations, n, &m);
 	fit_cpu_loss(observations, n, &m);
 	m.bent = residual_of(&m, observations, n);
 	m.cpu_loss = 1;
@@ -538,10 +570,9 @@ static double seconds_of(
 	for (enum rate_bound i = 0; i < N_RATE_BOUNDS; i++) {
 		sum += pow(bounds[i] / longest, RATE_OVERLAP);
 	}
-	double start = m->epoch_samples > 0
-	                       ? m->start * c->workers * fmin(1, c->batch / m->epoch_samples)
-	                       : 0;
-	return longest * pow(sum, 1 / RATE_OVERLAP) + start;
+	double start = m->starts ? m->start * c->workers + filling(m, c, bounds) : 0;
+	double epochs = m->epoch_samples > 0 ? fmin(1, c->batch / m->epoch_samples) : 0;
+	return longest * pow(sum, 1 / RATE_OVERLAP) + start * epochs;
 }
 
 static bool is_extrapolated(const struct rate_model *m, const struct rate_config *c)

@@ -15,13 +15,14 @@
 //                                                that runs show which it bound
 //     storage      s (1 - h) B / R               bytes from storage, hit ratio h, R bytes/s
 //
-// and close to their maximum, plus w W B / E: w seconds in which a worker starts, in an epoch of E
-// samples. Where two of them are near each other it is longer (a norm of order
-// RATE_OVERLAP, after Pollux, Qiao et al., OSDI 2021). With W = 0 the process prepares its batches
-// itself: compute + p B + storage, with compute as runs without workers showed it: no process then
-// takes caches, memory bandwidth and CPU time from the computing threads. Parameters come from at
-// least one observation; with a single batch size, a and b cannot be told apart, and a is taken as
-// 0.
+// and close to their maximum, plus (w W + f) B / E in epochs of E samples: w seconds in which a
+// worker starts, and f seconds until the first batch is prepared (if preparing is the bound, the
+// time of computing the last one instead). Where two of them are near each other it is longer (a
+// norm of order RATE_OVERLAP, after Pollux, Qiao et al., OSDI 2021). With W = 0 the process
+// prepares its batches itself: compute + p B + storage, with compute as runs without workers showed
+// it: no process then takes caches, memory bandwidth and CPU time from the computing threads.
+// Parameters come from at least one observation; with a single batch size, a and b cannot be told
+// apart, and a is taken as 0.
 
 #pragma once
 
@@ -56,7 +57,8 @@ struct rate_model {
 	double handover; // seconds that the training process needs to receive a batch from workers
 	double send; // seconds that a worker needs for a batch, beside its samples; 0: not seen
 	double send_cpu; // CPU seconds of it
-	double start; // seconds that each worker adds to the begin of an epoch
+	bool starts; // epochs were seen to begin with a wait
+	double start; // seconds that each worker adds to it, beside preparing the first batch
 	double epoch_samples; // NAN: not known
 	double stored; // bytes per sample from storage, at the observed hit ratio
 	double asked; // bytes per sample that the job reads

@@ -161,6 +161,28 @@ static int phase_threads_prepare(struct phase_threads *threads,
 	return 0;
 }
 
+static bool is_collection(const struct timeline_own *span)
+{
+	return strcmp(span->name, "python.gc") == 0;
+}
+
+static int phase_threads_collect(struct phase_threads *threads,
+	const struct timeline_thread *thread, const struct timeline_own *span)
+{
+	struct thread_count *count = count_of(threads, thread);
+	double seconds = (double)(span->end_ns - span->start_ns) / 1e9;
+	if (!count) {
+		return -ENOMEM;
+	}
+	count->worker.collected_s += seconds;
+	if (span->inside && span->phase >= 0 && span->phase < N_KNOWN_PHASES &&
+		!phase_id_is_apart((enum phase_id)span->phase)) {
+		count->rank.collected_s[span->phase] += seconds;
+		count->rank.collections++;
+	}
+	return 0;
+}
+
 static void put_worker(const struct thread_count *count, struct phase_worker *ret)
 {
 	*ret = count->worker;
@@ -1015,7 +1037,8 @@ static int take_own(
 	void *context, const struct timeline_thread *thread, const struct timeline_own *span)
 {
 	struct gathering *g = context;
-	return own_spans_add(g->own, thread, span);
+	int r = is_collection(span) ? phase_threads_collect(&g->threads, thread, span) : 0;
+	return r < 0 ? r : own_spans_add(g->own, thread, span);
 }
 
 static int walk(struct gathering *g, struct timeline *t, struct error *e)

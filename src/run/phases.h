@@ -86,6 +86,7 @@ struct phase_worker {
 	double prepare_s; // total
 	double batch_p50_s;
 	double batch_max_s;
+	double collected_s; // Python's garbage collections of 2 ms or longer
 	double per_sample_s; // NAN: not known
 	double cpu_s; // of its process over its whole life; NAN: not known
 };
@@ -104,6 +105,10 @@ struct phase_rank {
 	uint64_t iterations;
 	double iteration_s; // total
 	double phase_s[PHASES_MAX]; // in its iterations
+	// The part of these in which Python's garbage collector ran, in collections of 2 ms or
+	// longer.
+	double collected_s[N_KNOWN_PHASES];
+	uint64_t collections;
 	double waits; // share of its iterations' time spent waiting for the others; NAN: not known
 	// Over its steady iterations; NAN: not known.
 	uint64_t steady; // number of these

@@ -768,6 +768,7 @@ static int take_own(struct timeline *t, sqlite3_stmt *row)
 		.end_ns = sqlite3_column_int64(row, COLUMN_END)};
 	replayed_goto(t, replayed, span.start_ns);
 	span.inside = replayed->in_iteration && span.end_ns <= replayed->iteration.end_ns;
+	span.phase = replayed_phase(replayed);
 	return t->sink->own(t->sink->context, &replayed->public, &span);
 }
 

@@ -75,6 +75,7 @@ struct timeline_own {
 	int64_t start_ns;
 	int64_t end_ns;
 	bool inside; // lies entirely inside an iteration of its thread
+	int phase; // at its start, as in timeline_piece
 };
 
 // Callbacks of a walk; each can be NULL. The pieces of a thread follow each other without a gap,

@@ -912,6 +912,8 @@ static json_t *parameters_json(const struct advice *a)
 	json_object_set_new(json, "compute_deviation", deviation_json(m));
 	json_object_set_new(json, "prepare_per_sample_s", number(m->prepare_known ? m->p : NAN));
 	json_object_set_new(json, "send_per_batch_s", number(m->send));
+	json_object_set_new(json, "start_per_worker_s", number(m->starts ? m->start : NAN));
+	json_object_set_new(json, "epoch_samples", number(m->epoch_samples));
 	json_object_set_new(json, "main_cpu_per_iteration_s", number(m->c0));
 	json_object_set_new(json, "main_cpu_per_sample_s", number(m->c1));
 	json_object_set_new(json, "alone", number(m->alone));

@@ -119,6 +119,29 @@ void advice_suggest_unknown(struct book *b, const char *action, const char *basi
 	suggest(b, advice_no_gain, GAIN_UNKNOWN, &what, &why);
 }
 
+void advice_suggest_no_collections(struct book *b, double share)
+{
+	const struct collection_facts *c = &b->f->collections;
+	struct text action = {0}, basis = {0};
+	text_append_string(&action, c->per_iteration >= COLLECTS_ITSELF
+					    ? "call no gc.collect() in steps"
+				    : isfinite(c->per_iteration) || isfinite(c->of_preparing)
+					    ? "call gc.freeze() when the dataset has been built"
+					    : "call no gc.collect() in steps, and gc.freeze() when "
+					      "the dataset has been built");
+	text_append_string(&basis, "each garbage collection of Python visits all live objects");
+	if (isfinite(c->mean_s)) {
+		text_append_string(&basis, ", which takes ");
+		words_append_seconds(&basis, c->mean_s);
+	}
+	if (c->per_iteration >= COLLECTS_ITSELF) { // all of this share is saved
+		const struct estimate all = {share, NAN, NAN};
+		advice_suggest(b, advice_gain_of(all, 1), &action, &basis);
+	} else { // of objects that are made later, some are visited still
+		advice_suggest_at_most(b, share, &action, &basis);
+	}
+}
+
 struct estimate advice_gain_of(struct estimate share, double part)
 {
 	return (struct estimate){

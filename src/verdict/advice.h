@@ -42,6 +42,8 @@ double advice_idle_cpus(const struct facts *f);
 void advice_append_idle(struct text *t, const struct facts *f);
 // "a sample takes 1.2 ms of CPU to prepare; 1.2 of 4 CPUs idle".
 void advice_append_prepare_cost(struct text *t, const struct facts *f);
+// Against Python's garbage collection, which takes this share of an iteration.
+void advice_suggest_no_collections(struct book *b, double share);
 // Suggests more loader workers if the model predicts a gain.
 void advice_suggest_workers(struct book *b);
 // Suggests remedies against work at the start of each epoch.

@@ -342,7 +342,8 @@ static double calls_share(const struct facts *f)
 static double interprets(const struct facts *f)
 {
 	double python = leader_in(f, CODE_INTERPRETER) + leader_in(f, CODE_COLLECTION);
-	return cause_sampled(&f->code) ? fmax(0, python - prepares_itself(f)) : 0;
+	double sampled = cause_sampled(&f->code) ? python - prepares_itself(f) : 0;
+	return fmax(sampled, cause_known(f->collections.in_step));
 }
 
 // Time of the training thread of a Python job in libraries that are not the framework's (a
@@ -375,10 +376,12 @@ static bool receives_in_python(const struct facts *f)
 	return handed >= WORTH && python_of_batches(f) >= MOST * handed;
 }
 
-// The part of it that is garbage collection.
+// The part of it that is garbage collection. Samples show it only in a Python with symbols, but
+// also if it takes less than 2 ms.
 static double collects(const struct facts *f)
 {
-	return fmin(interprets(f), leader_in(f, CODE_COLLECTION));
+	double seen = fmax(leader_in(f, CODE_COLLECTION), cause_known(f->collections.in_step));
+	return fmin(interprets(f), seen);
 }
 
 // Time of the host in which the device has no work. On a GPU, all time in which it is idle and the
@@ -407,7 +410,7 @@ static struct judgement judge_launch(const struct facts *f, const struct causes 
 
 static enum grounds grounds_launch(const struct facts *f)
 {
-	bool seen = cause_sampled(&f->code) && interprets(f) + calls_libraries(f) >= WORTH;
+	bool seen = interprets(f) + calls_libraries(f) >= WORTH;
 	bool handed = causes_handing_over(f) >= WORTH;
 	return seen || handed ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
 }
@@ -429,7 +432,7 @@ static void say_launch(struct text *t, const struct facts *f, const struct cause
 		text_append_string(t, " of the iterations' time");
 	} else if (collects(f) >= MOST * share) {
 		text_append_string(t, "host-bound: Python's garbage collection takes ");
-		words_append_percent(t, leader_in(f, CODE_COLLECTION));
+		words_append_percent(t, collects(f));
 		text_append_string(t, " of each iteration");
 	} else if (calls_libraries(f) >= 0.5 * share) {
 		text_append_string(t, "host-bound: libraries outside the framework take ");
@@ -491,6 +494,9 @@ static void advise_lines(struct book *b)
 static void advise_launch(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
+	if (collects(f) >= WORTH) {
+		advice_suggest_no_collections(b, collects(f));
+	}
 	if (causes_at_epochs(f->other_at_epochs, cause->share.value)) {
 		advice_suggest_at_epochs(b, f->other_at_epochs);
 	} else if (causes_handing_over(f) >= 0.5 * cause->share.value) {
@@ -500,11 +506,7 @@ static void advise_launch(struct book *b, const struct cause *cause)
 			"do this work less often, faster, or in another process that works ahead",
 			"the training thread itself runs this code between the phases of a step");
 		advise_lines(b);
-	} else if (collects(f) >= MOST * cause->share.value) {
-		advice_suggest_plain_at_most(b, collects(f),
-			"call no gc.collect() in steps, and gc.freeze() before the first step",
-			"each collection visits all live objects");
-	} else {
+	} else if (collects(f) < MOST * cause->share.value) {
 		// How this divides into cost per batch and cost per sample is not known.
 		bool pytorch = f->framework == FRAMEWORK_PYTORCH, calls = calls_share(f) > 0;
 		if (!calls) {

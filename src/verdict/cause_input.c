@@ -54,13 +54,26 @@ double cause_batches_blocked(const struct facts *f)
 	return facts_share(f, PHASE_DATA) * cause_batches_preparing(f).blocked;
 }
 
+// Workers that are idle most of the time, and of which none is slow.
+static bool workers_idle(const struct facts *f)
+{
+	const struct worker_facts *w = &f->workers;
+	return w->n > 0 && w->busiest < WORKERS_IDLE && !(w->slowest >= SLOW_WORKER);
+}
+
+// Some batches of idle workers take so much longer than the others that training waits for them.
+static double late_batches(const struct facts *f)
+{
+	bool few = f->long_waits.each <= FEW_LATE;
+	return workers_idle(f) && few ? cause_known(f->long_waits.share) : 0;
+}
+
 // Handing a batch over takes time, too. At the start of an epoch there is no batch to hand over
 // yet.
 double causes_handing_over(const struct facts *f)
 {
-	const struct worker_facts *w = &f->workers;
-	bool idle = w->n > 0 && w->busiest < WORKERS_IDLE && !(w->slowest >= SLOW_WORKER);
-	return idle ? fmax(0, facts_share(f, PHASE_DATA) - cause_known(f->data_at_epochs)) : 0;
+	double others = cause_known(f->data_at_epochs) + late_batches(f);
+	return workers_idle(f) ? fmax(0, facts_share(f, PHASE_DATA) - others) : 0;
 }
 
 double cause_batches_waiting(const struct facts *f)
@@ -278,7 +291,21 @@ static enum grounds grounds_input(const struct facts *f)
 	bool anew = w->restart && causes_at_epochs(f->data_at_epochs, facts_share(f, PHASE_DATA));
 	bool busy = w->n == 0 ? f->main_cpus >= 0.7
 	                      : w->cpus >= 0.5 * w->n || w->slowest >= SLOW_WORKER;
-	return busy || anew ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
+	bool late = late_batches(f) >= MOST * facts_share(f, PHASE_DATA);
+	return busy || anew || late ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
+}
+
+// The share of an iteration that is saved if no garbage is collected while batches are prepared. It
+// makes batches late, if workers do it.
+static double lost_to_collections(const struct facts *f)
+{
+	const struct collection_facts *c = &f->collections;
+	double of_preparing = cause_known(c->of_preparing);
+	if (f->workers.n == 0) {
+		return cause_known(c->in_data);
+	}
+	return workers_idle(f) ? fmin(late_batches(f), of_preparing)
+	                       : 1 - fmax(without_data(f), 1 - of_preparing);
 }
 
 // Words -------------------------------------------------------------------------------------------
@@ -295,6 +322,29 @@ static void append_wait(struct text *t, const struct facts *f)
 	text_append_string(t, " of its time");
 }
 
+static bool are_late(const struct facts *f, const struct cause *cause)
+{
+	return late_batches(f) >= MOST * cause->share.value;
+}
+
+static void append_late(struct text *t, const struct facts *f)
+{
+	text_format(t, "a batch in %.0f is late, by ", 1 / f->long_waits.each);
+	words_append_seconds(t, f->long_waits.mean_s);
+	text_append_string(t, " on average: waiting for these takes ");
+	words_append_percent(t, f->long_waits.share);
+	text_append_string(t, " of the iterations' time");
+}
+
+static void append_collections_of_workers(struct text *t, const struct facts *f)
+{
+	if (f->collections.of_preparing >= WORTH) {
+		text_append_string(t, "; Python's garbage collection takes ");
+		words_append_percent(t, f->collections.of_preparing);
+		text_append_string(t, " of the workers' time");
+	}
+}
+
 static void say_input(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	const struct worker_facts *w = &f->workers;
@@ -302,6 +352,10 @@ static void say_input(struct text *t, const struct facts *f, const struct cause 
 		text_append_string(
 			t, "input-bound: the training process prepares the batches itself, ");
 		cause_append_share(t, cause);
+		if (lost_to_collections(f) >= MOST * cause->share.value) {
+			text_append_string(t, "; Python's garbage collection takes ");
+			words_append_percent(t, f->collections.in_data);
+		}
 		return;
 	}
 	if (w->restart && causes_at_epochs(f->data_at_epochs, cause->share.value)) {
@@ -310,6 +364,12 @@ static void say_input(struct text *t, const struct facts *f, const struct cause 
 		text_append_string(t, ": waiting for their first batches takes ");
 		words_append_percent(t, f->data_at_epochs);
 		text_append_string(t, " of the iterations' time");
+		return;
+	}
+	if (are_late(f, cause)) {
+		text_append_string(t, "input-bound: ");
+		append_late(t, f);
+		append_collections_of_workers(t, f);
 		return;
 	}
 	if (w->slowest >= SLOW_WORKER) {
@@ -331,11 +391,16 @@ static void say_input(struct text *t, const struct facts *f, const struct cause 
 	}
 }
 
-static void say_blocked_on(struct text *t, const struct facts *f, const char *what)
+static void say_blocked_on(
+	struct text *t, const struct facts *f, const struct cause *cause, const char *what)
 {
 	text_append_string(t, "input-bound (");
 	text_append_string(t, what);
 	text_append_string(t, "): ");
+	if (are_late(f, cause)) {
+		append_late(t, f);
+		return;
+	}
 	append_wait(t, f);
 	if (f->workers.n > 0) {
 		text_append_string(t, " for ");
@@ -347,26 +412,23 @@ static void say_blocked_on(struct text *t, const struct facts *f, const char *wh
 
 static void say_sleep(struct text *t, const struct facts *f, const struct cause *cause)
 {
-	(void)cause;
-	say_blocked_on(t, f, "preparation sleeps");
+	say_blocked_on(t, f, cause, "preparation sleeps");
 }
 
 static void say_lock(struct text *t, const struct facts *f, const struct cause *cause)
 {
-	(void)cause;
-	say_blocked_on(t, f, f->workers.n > 1 ? "workers wait for a lock" : "waits for a lock");
+	say_blocked_on(
+		t, f, cause, f->workers.n > 1 ? "workers wait for a lock" : "waits for a lock");
 }
 
 static void say_network(struct text *t, const struct facts *f, const struct cause *cause)
 {
-	(void)cause;
-	say_blocked_on(t, f, "preparation waits for the network");
+	say_blocked_on(t, f, cause, "preparation waits for the network");
 }
 
 static void say_blocked(struct text *t, const struct facts *f, const struct cause *cause)
 {
-	(void)cause;
-	say_blocked_on(t, f, "preparation is blocked");
+	say_blocked_on(t, f, cause, "preparation is blocked");
 }
 
 static void say_storage(struct text *t, const struct facts *f, const struct cause *cause)
@@ -418,6 +480,24 @@ static void advise_slow_worker(struct book *b, const struct cause *cause)
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
 }
 
+// Late batches are hidden by as many others as are consumed meanwhile.
+static void advise_late(struct book *b)
+{
+	const struct facts *f = b->f;
+	double usual_s = f->length_s.value * (1 - facts_share(f, PHASE_DATA));
+	double ahead = ceil(f->long_waits.mean_s / usual_s / f->workers.n) + 1;
+	struct text action = {0}, basis = {0};
+	if (ahead <= AHEAD_MOST && f->framework == FRAMEWORK_PYTORCH) {
+		text_format(&action, "prefetch_factor=%.0f", ahead);
+		advice_set(b, 0, SETTING_PREFETCH, "%.0f", ahead);
+	} else {
+		text_append_string(&action, "prepare more batches ahead, or find what delays some");
+	}
+	text_append_string(&basis, "workers are idle most of the time, but a late batch delays all "
+				   "that follow");
+	advice_suggest_at_most(b, late_batches(f), &action, &basis);
+}
+
 static void advise_input(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
@@ -426,10 +506,19 @@ static void advise_input(struct book *b, const struct cause *cause)
 		advice_suggest_at_epochs(b, f->data_at_epochs);
 		return;
 	}
+	bool collects = lost_to_collections(f) >= WORTH;
+	bool mostly = lost_to_collections(f) >= MOST * cause->share.value;
+	if (collects && mostly) {
+		advice_suggest_no_collections(b, lost_to_collections(f));
+	}
 	if (f->workers.slowest >= SLOW_WORKER) {
 		advise_slow_worker(b, cause);
 	}
-	if (f->pipeline) {
+	if (are_late(f, cause)) {
+		if (!mostly) {
+			advise_late(b);
+		}
+	} else if (f->pipeline) {
 		advise_pipeline(b, cause);
 	} else {
 		advice_suggest_workers(b);
@@ -439,12 +528,17 @@ static void advise_input(struct book *b, const struct cause *cause)
 		&action, "reduce preparation: decode, scale or cache the data beforehand");
 	advice_append_prepare_cost(&basis, f);
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
+	if (collects && !mostly) {
+		advice_suggest_no_collections(b, lost_to_collections(f));
+	}
 }
 
 // Blocked workers need no CPU: more of them can wait at the same time.
 static void advise_blocked(struct book *b, const struct cause *cause)
 {
-	if (!b->f->pipeline) {
+	if (are_late(b->f, cause)) {
+		advise_late(b);
+	} else if (!b->f->pipeline) {
 		advice_suggest_workers(b);
 	}
 	struct text action = {0}, basis = {0};

@@ -683,6 +683,8 @@ void facts_init(struct facts *f)
 	}
 	f->length_s = unknown;
 	f->native_in_other = f->python_in_data = NAN;
+	f->collections = (struct collection_facts){NAN, NAN, NAN, NAN, NAN};
+	f->long_waits = (struct long_wait_facts){NAN, NAN, NAN};
 	f->duration_s = f->startup_s = f->training_s = f->between_s = f->validation_s =
 		f->checkpoint_s = NAN;
 	f->samples = f->epoch_iterations = f->compute_s = f->undisturbed_s =
@@ -878,6 +880,51 @@ static double share_at_epochs(const struct phases *p, enum phase_id phase)
 	return all_ns > 0 ? first_ns / all_ns : NAN;
 }
 
+static bool waits_long(const struct phases *p, const struct iteration *i)
+{
+	bool counts = is_steady(i) && i->number != 0;
+	return counts && (double)i->phase_ns[PHASE_DATA] / 1e9 >= LONG_WAIT * p->p50_s;
+}
+
+static void fill_long_waits(const struct phases *p, struct long_wait_facts *ret)
+{
+	double all_ns = 0, long_ns = 0, n = 0, n_long = 0;
+	for (size_t i = 0; i < p->n_iterations; i++) {
+		const struct iteration *iteration = &p->iterations[i];
+		bool waits = waits_long(p, iteration);
+		all_ns += is_steady(iteration) ? (double)iteration->length_ns : 0;
+		n += is_steady(iteration);
+		long_ns += waits ? (double)iteration->phase_ns[PHASE_DATA] : 0;
+		n_long += waits;
+	}
+	if (all_ns > 0) {
+		*ret = (struct long_wait_facts){
+			long_ns / all_ns, n_long / n, n_long > 0 ? long_ns / 1e9 / n_long : NAN};
+	}
+}
+
+// Older runs have no such spans, so none are no zero.
+static void fill_collections(const struct phases *p, struct collection_facts *ret)
+{
+	double collected_s = 0, prepare_s = 0, step_s = 0;
+	for (size_t i = 0; i < p->n_workers; i++) {
+		collected_s += p->workers[i].collected_s;
+		prepare_s += p->workers[i].prepare_s;
+	}
+	ret->of_preparing = collected_s > 0 ? fmin(1, collected_s / prepare_s) : NAN;
+	if (p->n_ranks == 0 || p->ranks[0].collections == 0) {
+		return;
+	}
+	const struct phase_rank *rank = &p->ranks[0];
+	for (size_t i = 0; i < N_KNOWN_PHASES; i++) {
+		step_s += i == PHASE_DATA ? 0 : rank->collected_s[i];
+	}
+	ret->in_data = rank->collected_s[PHASE_DATA] / rank->iteration_s;
+	ret->in_step = step_s / rank->iteration_s;
+	ret->mean_s = (rank->collected_s[PHASE_DATA] + step_s) / (double)rank->collections;
+	ret->per_iteration = (double)rank->collections / (double)rank->iterations;
+}
+
 static void fill_phases(const struct phases *p, struct facts *f)
 {
 	f->iterations = p->total > 0;
@@ -903,6 +950,8 @@ static void fill_phases(const struct phases *p, struct facts *f)
 		}
 	}
 	fill_computing(p, f);
+	fill_collections(p, &f->collections);
+	fill_long_waits(p, &f->long_waits);
 	f->data_at_epochs = share_at_epochs(p, PHASE_DATA);
 	f->other_at_epochs = share_at_epochs(p, PHASE_OTHER);
 }

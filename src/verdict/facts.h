@@ -199,6 +199,12 @@ struct facts {
 	struct estimate share[N_KNOWN_PHASES]; // NAN for phases that did not occur
 	double data_at_epochs; // of the share of data, the part in the first iterations of
 	double other_at_epochs; // epochs, as a share of all iterations; the same of other
+	// Waits for data of other iterations that are longer than LONG_WAIT iterations.
+	struct long_wait_facts {
+		double share; // of the time of all iterations; NAN: not known
+		double each; // of the iterations, the part with such a wait
+		double mean_s;
+	} long_waits;
 	double samples; // per iteration
 	double epoch_iterations; // of the longest epoch; NAN: no epochs
 	double compute_s; // forward, backward, optimizer, step, other: mean of an iteration
@@ -241,6 +247,14 @@ struct facts {
 	// processes; NAN: not known.
 	double native_in_other; // such code, outside of all phases
 	double python_in_data; // the interpreter, while it takes a batch
+	// Python's garbage collections of 2 ms or longer, timed by the hooks.
+	struct collection_facts {
+		double in_data; // of iterations' time, while the training thread takes a batch
+		double in_step; // in the rest of an iteration
+		double mean_s; // of those in iterations
+		double per_iteration; // number of these
+		double of_preparing; // of the workers' time of preparation; NAN: none
+	} collections;
 	struct code_facts code_threads; // of the other threads of the training processes
 	struct code_facts code_workers;
 	struct thread_facts threads;

@@ -92,6 +92,9 @@
 #define LOOKS_ENOUGH 20
 // Share of a group's samples that is most of them.
 #define MOST 0.5
+// Garbage collections of 2 ms per iteration: the script calls gc.collect(). By itself Python makes
+// one of all objects after some 70,000 new ones.
+#define COLLECTS_ITSELF 0.5
 
 // Input -------------------------------------------------------------------------------------------
 
@@ -101,6 +104,13 @@
 #define BLOCKED 0.15
 // Share of its time in which the busiest worker prepares: below this, no worker is waited for.
 #define WORKERS_IDLE 0.5
+// A wait for a batch that is as long as so many iterations usually are: the batch was late, not
+// only handed over.
+#define LONG_WAIT 3
+// Share of the iterations with such waits: with more, batches are always late.
+#define FEW_LATE 0.1
+// Batches that workers can be told to prepare ahead, each.
+#define AHEAD_MOST 64
 // Bytes per second from storage for which a task may have to wait: a rotating disk reads 4 kB a
 // hundred times a second.
 #define READS_WAITED_FOR 3e5

@@ -211,6 +211,21 @@ optimizer|iteration' ]
 	cmp with without
 }
 
+@test "PyTorch: garbage collections, in steps and in workers" {
+	needs_torch
+	record "$PYTHON" "$TRAIN" collections >with
+	[ "$(python_sql run.strain "SELECT count(*) FROM span s JOIN span i ON i.kind = 'iteration' AND
+		s.start_ns >= i.start_ns AND s.end_ns <= i.end_ns AND s.thread = i.thread WHERE s.name = 'python.gc'")" -ge 8 ]
+	[ "$(python_sql run.strain "SELECT count(*) FROM span s JOIN span p ON p.name = 'prepare' AND
+		s.start_ns >= p.start_ns AND s.end_ns <= p.end_ns AND s.thread = p.thread WHERE s.name = 'python.gc'")" = 10 ]
+	[ "$(python_sql run.strain "SELECT min(end_ns - start_ns) >= 2000000 FROM span WHERE name = 'python.gc'")" = 1 ]
+	"$STRAIN" show --json run.strain | "$PYTHON" -c 'if True:
+		import json, sys
+		assert any("gc.collect()" in each["action"] for each in json.load(sys.stdin)["verdict"]["suggestions"])'
+	"$PYTHON" "$TRAIN" collections >without
+	cmp with without
+}
+
 @test "PyTorch: plain loops, closures, wrapped loaders, scripts that patch" {
 	needs_torch
 	record "$PYTHON" "$TRAIN" plain closure prefetch patched >with

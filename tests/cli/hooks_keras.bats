@@ -21,7 +21,7 @@ needs_keras() {
 
 spans() {
 	python_sql run.strain "SELECT kind, name, count(*), sum(samples) FROM span
-		WHERE name NOT IN ('import') GROUP BY 1, 2 ORDER BY 1, 2"
+		WHERE name NOT IN ('import', 'python.gc') GROUP BY 1, 2 ORDER BY 1, 2"
 }
 
 nothing_crosses() {
@@ -42,7 +42,7 @@ phase|data|11|None
 phase|step|14|None
 phase|validation|2|None' ]
 	[ "$(python_sql run.strain "SELECT DISTINCT s.name, p.kind FROM span s LEFT JOIN span p ON p.id = s.parent
-		WHERE s.name <> 'import' ORDER BY 1, 2")" = 'checkpoint|None
+		WHERE s.name NOT IN ('import', 'python.gc') ORDER BY 1, 2")" = 'checkpoint|None
 data|iteration
 epoch|None
 iteration|epoch

@@ -39,7 +39,7 @@ def hook(ring, number):
 
 for held in (False, True):
     mapped = mmap.mmap(-1, strain_ring.BYTES)
-    ring = Ring(mapped, 1, 2)
+    ring = Ring(mapped, 1, 2, strain_ring.monotonic_ns())
     ring.epoch(7, strain_ring.monotonic_ns())
     hook(ring, 0)
     before = list(marks(ring, mapped))

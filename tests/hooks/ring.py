@@ -54,7 +54,7 @@ def compare(seed, deep, held, room):
     """Both ways write the same bytes."""
     random.seed(seed)
     maps = [mmap.mmap(-1, strain_ring.BYTES) for _ in range(2)]
-    rings = [Ring(each, 1, 2) for each in maps]
+    rings = [Ring(each, 1, 2, strain_ring.monotonic_ns()) for each in maps]
     for ring in rings:
         while len(ring._names) <= 100:
             ring.number("own-%d" % len(ring._names))

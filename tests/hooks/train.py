@@ -5,6 +5,7 @@
 Each case prints its losses to the last bit.
 """
 
+import gc
 import os
 import signal
 import sys
@@ -85,6 +86,21 @@ def workers(job):
                 break
     for batch in DataLoader(Stream(), batch_size=5, num_workers=2, worker_init_fn=live):
         job.step(*batch)
+
+
+def collected(samples):
+    """A batch, after a garbage collection of 2 ms or more."""
+    gc.collect()
+    return torch.utils.data.default_collate(samples)
+
+
+def collections(job):
+    """Collects garbage in each step, and before each batch of a worker."""
+    job.objects = [[i] for i in range(200000)]
+    gc.collect()
+    for batch in DataLoader(job.samples, batch_size=10, num_workers=1, collate_fn=collected):
+        job.step(*batch)
+        gc.collect()
 
 
 def spawn(job):

@@ -779,6 +779,117 @@ static void objects_that_are_handed_over(void **state)
 	verdict_done(&v);
 }
 
+// A Python without symbols: samples say interpreter, the hooks timed the collections.
+static void collections_that_hooks_timed(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	struct causes c;
+	struct verdict v = {0};
+	_cleanup_text_ struct text t = {0};
+	add_samples(&f, CODE_INTERPRETER, 1);
+	f.code.share[CODE_INTERPRETER] = 0.75;
+	f.code.share[CODE_KERNELS] = 0.25;
+	f.collections = (struct collection_facts){0, 0.6, 0.08, 1, NAN};
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
+	sentence_append_headline(&t, &f, &c.items[0]);
+	assert_says(t.data, "... Python's garbage collection takes 60 % of each iteration");
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_string_equal(v.suggestions[0].action, "call no gc.collect() in steps");
+	assert_float_equal(v.suggestions[0].gain.value, 2.5, 1e-9);
+	assert_int_equal(v.suggestions[0].kind, GAIN_ESTIMATED);
+	assert_says(v.suggestions[0].basis, "... which takes 80.0 ms");
+	verdict_done(&v);
+	v = (struct verdict){0};
+
+	// Without samples, the collections alone are known.
+	f.code = job(0).code;
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
+	assert_float_equal(c.items[0].share.value, 0.6, 1e-9);
+}
+
+static const struct suggestion *suggests(const struct verdict *v, const char *action)
+{
+	for (size_t i = 0; i < v->n_suggestions; i++) {
+		if (strncmp(v->suggestions[i].action, action, strlen(action)) == 0) {
+			return &v->suggestions[i];
+		}
+	}
+	return NULL;
+}
+
+// Batches that the training thread prepares itself, or workers do: part of it is collections.
+static void collections_while_batches_are_prepared(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	struct causes c;
+	struct verdict v = {0};
+	_cleanup_text_ struct text t = {0};
+	f.share[PHASE_DATA] = known(0.7);
+	f.collections = (struct collection_facts){0.5, 0, 0.08, 0.01, NAN};
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_INPUT);
+	sentence_append_headline(&t, &f, &c.items[0]);
+	assert_says(t.data, "... Python's garbage collection takes 50 %");
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	const struct suggestion *freeze = suggests(
+		&v, "call gc.freeze() when the dataset has been built");
+	assert_non_null(freeze);
+	assert_float_equal(freeze->gain.value, 2, 1e-9);
+	assert_int_equal(freeze->kind, GAIN_AT_MOST);
+	verdict_done(&v);
+	v = (struct verdict){0};
+
+	// One worker of two collects for a quarter of the time in which it prepares.
+	f = job(0.7);
+	add_workers(&f, 2, 1.9, 0, 0);
+	f.collections.of_preparing = 0.25;
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_INPUT);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_non_null(suggests(&v, "call gc.freeze()"));
+	verdict_done(&v);
+}
+
+// As seen: two workers prepare 44 % of the time, but a batch in 177 is late by 248 ms, while
+// garbage is collected.
+static void few_batches_are_late(void **state)
+{
+	(void)state;
+	struct facts f = job(0.55);
+	struct causes c;
+	struct verdict v = {0};
+	_cleanup_text_ struct text t = {0};
+	f.framework = FRAMEWORK_PYTORCH;
+	f.length_s = known(0.044);
+	f.data_at_epochs = 0;
+	add_workers(&f, 2, 0.9, 0, 0);
+	f.workers.busiest = 0.45;
+	f.long_waits = (struct long_wait_facts){0.32, 1 / 177.0, 0.3};
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_INPUT);
+	assert_float_equal(c.items[0].share.value, 0.32, 1e-9);
+	sentence_append_headline(&t, &f, &c.items[0]);
+	assert_says(t.data,
+		"... a batch in 177 is late, by 300 ms on average: waiting for these takes 32 %");
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_true(suggests(&v, "prefetch_factor=9") && !suggests(&v, "call gc.freeze()"));
+	verdict_done(&v);
+	v = (struct verdict){0};
+
+	f.collections.of_preparing = 0.71;
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_true(suggests(&v, "call gc.freeze()") && !suggests(&v, "prefetch_factor"));
+	verdict_done(&v);
+
+	f.long_waits.each = 0.2; // these are not few
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
+}
+
 // One of two ranks, which sleeps in its steps. As seen: 88 % of the looks, 0.07 CPUs.
 static struct facts asleep_rank(void)
 {
@@ -945,6 +1056,9 @@ int main(void)
 		cmocka_unit_test(libraries_that_a_step_calls),
 		cmocka_unit_test(a_thread_that_waits_itself),
 		cmocka_unit_test(objects_that_are_handed_over),
+		cmocka_unit_test(collections_that_hooks_timed),
+		cmocka_unit_test(collections_while_batches_are_prepared),
+		cmocka_unit_test(few_batches_are_late),
 		cmocka_unit_test(a_rank_that_was_recorded_alone_waits_for_the_others),
 		cmocka_unit_test(a_rank_whose_data_are_on_their_way_waits_for_the_network),
 		cmocka_unit_test(a_helping_thread_hides_no_queue),

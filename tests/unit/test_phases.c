@@ -532,6 +532,43 @@ static void test_own_spans(void **state)
 	NEAR(p->items[PHASE_FORWARD].share.value, 0.4, 1e-9); // nothing of phases is otherwise
 }
 
+// Garbage collections count for the phase in which they began, and in workers for all of their
+// time.
+static void test_collections(void **state)
+{
+	struct made *m = *state;
+	put_own(m, "python.gc", 10 * MS, 50 * MS, MAIN); // before all iterations
+	for (int i = 0; i < 8; i++) {
+		int64_t at = (100 + i * 100) * MS;
+		put_iteration(m, i, at, 100 * MS);
+		put_phase(m, "data", at, 20 * MS);
+		put_own(m, "python.gc", at + 5 * MS, 10 * MS, MAIN);
+		put_own(m, "gc", at + 16 * MS, MS, MAIN); // of the author
+		put_phase(m, "forward", at + 20 * MS, 40 * MS);
+		put_own(m, "python.gc", at + 30 * MS, 5 * MS, MAIN);
+		put_phase(m, "validation", at + 70 * MS, 30 * MS);
+		put_own(m, "python.gc", at + 75 * MS, 20 * MS, MAIN);
+		put(m, (struct writer_span){.name = "prepare",
+			       .kind = "phase",
+			       .start_ns = at,
+			       .end_ns = at + 50 * MS,
+			       .thread = 77,
+			       .number = -1,
+			       .samples = 5});
+		put_own(m, "python.gc", at + 10 * MS, 15 * MS, 77);
+	}
+	const struct phases *p = analyse(m, 1000 * MS);
+	assert_int_equal(p->n_ranks, 1);
+	assert_int_equal(p->ranks[0].collections, 16);
+	NEAR(p->ranks[0].collected_s[PHASE_DATA], 8 * 0.010, 1e-9);
+	NEAR(p->ranks[0].collected_s[PHASE_FORWARD], 8 * 0.005, 1e-9);
+	NEAR(p->ranks[0].collected_s[PHASE_VALIDATION], 0, 1e-9);
+	NEAR(p->ranks[0].iteration_s, 8 * 0.070, 1e-9);
+	assert_int_equal(p->n_workers, 1);
+	NEAR(p->workers[0].collected_s, 8 * 0.015, 1e-9);
+	assert_non_null(own_named(p, "python.gc", true));
+}
+
 // More names than there is room for, and deeper than any program nests.
 static void test_many_own_spans(void **state)
 {
@@ -733,6 +770,7 @@ int main(void)
 			test_ranks_of_which_one_does_more_in_forward, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ranks_that_go_their_own_ways, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_own_spans, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_collections, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many_own_spans, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_programs_in_turn, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lost, setup, teardown),
