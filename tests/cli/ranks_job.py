@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""A rank of a DistributedDataParallel job, as torchrun or srun starts it: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT."""
+"""A rank of a DistributedDataParallel job: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Those that torchrun sets; of mpirun
+and srun, the job itself takes its rank from their variables, as such scripts do."""
 
 import argparse
 import os
@@ -23,6 +24,10 @@ parser.add_argument("--epochs", type=int, default=1)
 parser.add_argument("--width", type=int, default=512, help="of the model's layers")
 parser.add_argument("--compress", action="store_true", help="exchange gradients with 16 bits")
 arguments = parser.parse_args()
+LAUNCHERS = {"OMPI_COMM_WORLD_RANK": "OMPI_COMM_WORLD_SIZE", "SLURM_PROCID": "SLURM_NTASKS"}
+for rank_name, size_name in LAUNCHERS.items():
+    if "RANK" not in os.environ and rank_name in os.environ:
+        os.environ["RANK"], os.environ["WORLD_SIZE"] = os.environ[rank_name], os.environ[size_name]
 rank = int(os.environ["RANK"])
 os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
 torch.set_num_threads(1)

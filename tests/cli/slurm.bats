@@ -482,6 +482,21 @@ none_in_queue() {
 	[[ " ${outcomes[*]} " == *"$step crash finished"* ]]
 }
 
+@test "ranks that srun starts on two nodes: one job, named by Slurm, and its slow rank" {
+	place ranks
+	/usr/bin/python3 -c 'import torch.distributed as d; assert d.is_gloo_available()' 2>/dev/null || skip "no PyTorch with gloo"
+	local job port
+	port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+	job=$($AS env MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" OMP_NUM_THREADS=1 sbatch --parsable --exclude=node3,node4 -N2 -n2 \
+		--mem=700 --wrap "srun '$STRAIN' run --no-verdict /usr/bin/python3 '$SOURCE_ROOT/tests/cli/ranks_job.py' --slow 1" </dev/null)
+	eventually has_ended "$job"
+	cat slurm-*.out
+	$AS "$STRAIN" show .
+	$AS "$STRAIN" show --json . | jq -c '[.runs, .named_by, [.ranks[].rank], .slowest.rank, .slowest.phase]' >found
+	cat found
+	[ "$(cat found)" = '[2,"SLURM_JOB_ID",[0,1],1,"forward"]' ]
+}
+
 is_recorded() { # JOB
 	local run
 	for run in *.strain; do
