@@ -27,6 +27,11 @@ class Optimizers:
         self._alive.add(weakref.ref(optimizer, self._gone))
         self.count = len(self._alive)
 
+    def tensors(self):
+        """The ids of the tensors that these optimizers update."""
+        alive = [optimizer for optimizer in (reference() for reference in list(self._alive)) if optimizer is not None]
+        return {id(tensor) for optimizer in alive for group in optimizer.param_groups for tensor in group["params"]}
+
     def _gone(self, reference):
         self._alive.discard(reference)
         self.count = len(self._alive)

@@ -23,6 +23,7 @@ import strain_hook
 import strain_ring
 from strain_cuda import DeviceClock
 from strain_loop import Loop
+from strain_omitted import Omitted
 from strain_pass import Loader, Optimizers
 
 COLLECTIVES = ("all_reduce", "all_gather", "all_gather_into_tensor", "all_gather_object",
@@ -56,6 +57,7 @@ class PyTorch:
         self.backwards = 0  # running now, in all threads
         self.fetchers = []  # classes to be patched in children
         self.made = Optimizers()
+        self.omitted = Omitted(self._tell)
         self.guessed = False  # the samples of a loop without a loader were reported
         self.most = -1  # number of tensors of the largest one
         self.counts_tokens = True
@@ -482,7 +484,7 @@ class PyTorch:
         return _hook_for_profile
 
     def _wrap_step(self, original):
-        local, hook, fail = self.local, self.hook, self.hook.fail
+        local, hook, fail, omitted = self.local, self.hook, self.hook.fail, self.omitted
 
         def step(*arguments, **options):
             try:
@@ -505,13 +507,15 @@ class PyTorch:
                 try:
                     if hook.on:
                         loop.step_ends(optimizer)
+                        if omitted.left:
+                            omitted.stepped(self.made)
                 except Exception as error:
                     fail(error)
 
         return step
 
     def _around_step(self):
-        local, hook, fail = self.local, self.hook, self.hook.fail
+        local, hook, fail, omitted = self.local, self.hook, self.hook.fail, self.omitted
 
         def before(optimizer, arguments, options):
             try:
@@ -535,6 +539,8 @@ class PyTorch:
                 loop = local.loop if hook.on else None
                 if loop is not None:
                     loop.step_ends(id(optimizer))
+                    if omitted.left:
+                        omitted.stepped(self.made)
             except Exception as error:
                 fail(error)
 
@@ -610,7 +616,7 @@ class PyTorch:
             self.loop()
 
     def _wrap_call(self, original):
-        local, hook, fail = self.local, self.hook, self.hook.fail
+        local, hook, fail, omitted = self.local, self.hook, self.hook.fail, self.omitted
         has_gradients, tensor = self.torch.is_grad_enabled, self.torch.Tensor
 
         def __call__(*arguments, **options):
@@ -623,7 +629,10 @@ class PyTorch:
                 return original(*arguments, **options)
             calls.inside = True
             try:
-                calls.begins(arguments[0], has_gradients())
+                gradients = has_gradients()
+                calls.begins(arguments[0], gradients)
+                if gradients and omitted.left:
+                    omitted.called(arguments[0])
                 if calls.samples < 0 and calls.kind:
                     self._guess_samples(calls, tensor, arguments, options)
             except Exception as error:

@@ -693,9 +693,30 @@ static void advise_blas(struct book *b)
 	advice_suggest(b, advice_no_gain, &action, &basis);
 }
 
+// A part of these gradients may still be needed: those of layers between used ones. How much of
+// backward the others take is not known.
+static void advise_omitted(struct book *b)
+{
+	const struct facts *f = b->f;
+	double all = f->parameters + f->parameters_omitted;
+	double backward = facts_share(f, PHASE_BACKWARD);
+	struct text action = {0}, basis = {0};
+	if (!(f->parameters_omitted >= WORTH * all) || backward < WORTH) {
+		return;
+	}
+	text_append_string(
+		&action, "call requires_grad_(False) on parameters that are not trained");
+	text_format(&basis, "optimizers update %.0f of the %.0f parameters that get gradients; ",
+		f->parameters, all);
+	text_append_string(&basis, "backward takes ");
+	words_append_percent(&basis, backward);
+	advice_suggest_at_most(b, backward, &action, &basis);
+}
+
 static void advise_compute(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
+	advise_omitted(b);
 	double idle = advice_idle_cpus(f) / f->ranks.n + f->main_cpus - cpus_while_computing(f);
 	(void)cause;
 	if (!f->gpu.used && f->reference_blas) {

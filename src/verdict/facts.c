@@ -683,6 +683,7 @@ void facts_init(struct facts *f)
 	}
 	f->length_s = unknown;
 	f->native_in_other = f->python_in_data = NAN;
+	f->parameters = f->parameters_omitted = NAN;
 	f->collections = (struct collection_facts){NAN, NAN, NAN, NAN, NAN};
 	f->long_waits = (struct long_wait_facts){NAN, NAN, NAN};
 	f->duration_s = f->startup_s = f->training_s = f->between_s = f->validation_s =
@@ -1187,6 +1188,12 @@ static void fill_settings(struct reader *r, struct facts *f)
 	const char *hooks = reader_run(r, "hooks");
 	f->reference_blas = reference_blas(r);
 	f->unit = unit_of_samples(r);
+	int64_t updated = reader_run_i64(r, "optimizer_parameters", 0);
+	int64_t omitted = reader_run_i64(r, "optimizer_parameters_omitted", 0);
+	if (updated > 0 && omitted > 0) {
+		f->parameters = (double)updated;
+		f->parameters_omitted = (double)omitted;
+	}
 	f->loader_at = reader_run(r, "loader_at");
 	f->wait_policy = reader_run(r, "omp_wait_policy");
 	int64_t omp_threads = reader_run_i64(r, "omp_num_threads", 0);

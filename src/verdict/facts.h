@@ -266,6 +266,8 @@ struct facts {
 		double share; // of these, on the most frequent line
 		char top[128]; // "train.py:42 augment()"; from the job: escape it
 	} lines;
+	// Parameters that get gradients: of an optimizer, and of none; NAN: not known.
+	double parameters, parameters_omitted;
 	const char *unit; // of samples: "samples", "steps"
 	const char *loader_at; // "train.py:42"; from the job: escape it; NULL
 	// path of the slow reference BLAS that it uses; from the job: escape it; NULL

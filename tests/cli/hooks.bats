@@ -226,6 +226,18 @@ optimizer|iteration' ]
 	cmp with without
 }
 
+@test "PyTorch: parameters with gradients that no optimizer has" {
+	needs_torch
+	record "$PYTHON" "$TRAIN" omitted >with
+	[ "$(python_sql run.strain "SELECT key, value FROM run WHERE key LIKE 'optimizer_parameters%' ORDER BY 1")" = \
+		$'optimizer_parameters|18\noptimizer_parameters_omitted|72' ]
+	"$PYTHON" "$TRAIN" omitted >without
+	cmp with without
+	rm run.strain
+	record "$PYTHON" "$TRAIN" workers >/dev/null
+	[ -z "$(python_sql run.strain "SELECT key FROM run WHERE key LIKE 'optimizer_parameters%'")" ]
+}
+
 @test "PyTorch: plain loops, closures, wrapped loaders, scripts that patch" {
 	needs_torch
 	record "$PYTHON" "$TRAIN" plain closure prefetch patched >with

@@ -103,6 +103,19 @@ def collections(job):
         gc.collect()
 
 
+def omitted(job):
+    """A backbone that was to be frozen, and a teacher without gradients: parameters that no optimizer has."""
+    backbone, teacher = torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)
+    for inputs, classes in DataLoader(job.samples, batch_size=10):
+        job.optimizer.zero_grad()
+        with torch.no_grad():
+            inputs = teacher(inputs)
+        loss = job.loss(backbone(inputs), classes)
+        loss.backward()
+        job.optimizer.step()
+        print(loss.item().hex())
+
+
 def spawn(job):
     """Workers that begin as new Pythons."""
     for batch in DataLoader(job.samples, batch_size=25, num_workers=1,

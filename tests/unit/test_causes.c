@@ -854,6 +854,30 @@ static void collections_while_batches_are_prepared(void **state)
 	verdict_done(&v);
 }
 
+static void gradients_that_no_optimizer_uses(void **state)
+{
+	(void)state;
+	struct facts f = computing();
+	struct causes c;
+	struct verdict v = {0};
+	f.parameters = 5130;
+	f.parameters_omitted = 11176512;
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_COMPUTE);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	const struct suggestion *s = suggests(&v, "call requires_grad_(False)");
+	assert_non_null(s);
+	assert_float_equal(s->gain.value, 1 / (1 - f.share[PHASE_BACKWARD].value), 1e-6);
+	assert_int_equal(s->kind, GAIN_AT_MOST);
+	verdict_done(&v);
+
+	v = (struct verdict){0};
+	f.parameters_omitted = 200; // an unused head
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_null(suggests(&v, "call requires_grad_(False)"));
+	verdict_done(&v);
+}
+
 // As seen: two workers prepare 44 % of the time, but a batch in 177 is late by 248 ms, while
 // garbage is collected.
 static void few_batches_are_late(void **state)
@@ -1059,6 +1083,7 @@ int main(void)
 		cmocka_unit_test(collections_that_hooks_timed),
 		cmocka_unit_test(collections_while_batches_are_prepared),
 		cmocka_unit_test(few_batches_are_late),
+		cmocka_unit_test(gradients_that_no_optimizer_uses),
 		cmocka_unit_test(a_rank_that_was_recorded_alone_waits_for_the_others),
 		cmocka_unit_test(a_rank_whose_data_are_on_their_way_waits_for_the_network),
 		cmocka_unit_test(a_helping_thread_hides_no_queue),
