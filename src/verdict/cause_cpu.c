@@ -865,12 +865,45 @@ static bool threads_idle(const struct facts *f)
 	       !(f->code_threads.cpus >= THREADS_IDLE) && !others;
 }
 
+// Whether the framework's threads are idle, as far as they are known by their names. (XLA's are
+// not.)
+static bool pools_idle(const struct facts *f)
+{
+	const struct thread_group_facts *groups = f->threads.groups;
+	double cpus = cause_known(groups[THREADS_OPENMP].cpus) +
+	              cause_known(groups[THREADS_BLAS].cpus) +
+	              cause_known(groups[THREADS_POOL].cpus);
+	return f->framework == FRAMEWORK_PYTORCH && f->threads.known && cpus < THREADS_IDLE;
+}
+
+// The part of such waits that is outside of all phases, while another thread of the process
+// computes there: a lock that it holds, or its result. In a phase, the thread waits for the
+// framework's pool.
+static double waits_for_computing(const struct facts *f, double waits)
+{
+	double other = facts_share(f, PHASE_OTHER);
+	double phases = 1 - other - facts_share(f, PHASE_DATA);
+	double elsewhere = f->code.cpus - phases; // the thread's own computing, outside phases
+	double asleep = fmin(other, waits + fmin(0, elsewhere));
+	double others = f->all_in_other - fmax(0, elsewhere);
+	bool known = pools_idle(f) && cause_sleeping_team(f) <= 0;
+	return known ? fmax(0, cause_known(fmin(asleep, others))) : 0;
+}
+
 static double step_wait_share(const struct facts *f, const struct step_wait *wait)
 {
 	double share = waits_in_steps(f, wait->kind, wait->of_others);
 	return wait->kind == WAIT_PIPE                        ? share - reads_children(f)
-	       : wait->kind == WAIT_OTHER && !threads_idle(f) ? 0
+	       : wait->kind == WAIT_OTHER && !threads_idle(f) ? waits_for_computing(f, share)
 	                                                      : share;
+}
+
+static const char *says_of(const struct facts *f, const struct step_wait *wait)
+{
+	return wait->kind == WAIT_OTHER && !threads_idle(f)
+	               ? "waits outside all phases for another thread of its process, which "
+	                 "computes"
+	               : wait->says;
 }
 
 static const struct step_wait *largest_step_wait(const struct facts *f)
@@ -913,7 +946,7 @@ static enum grounds grounds_blocked(const struct facts *f)
 
 static void say_blocked(struct text *t, const struct facts *f, const struct cause *cause)
 {
-	text_format(t, "the training process %s, ", largest_step_wait(f)->says);
+	text_format(t, "the training process %s, ", says_of(f, largest_step_wait(f)));
 	cause_append_share(t, cause);
 }
 
@@ -925,6 +958,12 @@ static void advise_blocked(struct book *b, const struct cause *cause)
 		text_append_string(&action, wait->action);
 		text_append_string(&basis, wait->basis);
 		advice_suggest(b, advice_gain_of(cause->share, 1), &action, &basis);
+		return;
+	}
+	if (wait->kind == WAIT_OTHER && !threads_idle(b->f)) {
+		advice_suggest_plain_at_most(b, cause->share.value,
+			"hold the lock for a shorter time, or let the other thread work ahead",
+			"a lock that the other thread holds, or a result of it, is waited for");
 		return;
 	}
 	advice_suggest_plain_at_most(b, cause->share.value, wait->action, wait->basis);

@@ -682,7 +682,7 @@ void facts_init(struct facts *f)
 		f->share[i] = unknown;
 	}
 	f->length_s = unknown;
-	f->native_in_other = f->python_in_data = NAN;
+	f->native_in_other = f->python_in_data = f->all_in_other = NAN;
 	f->parameters = f->parameters_omitted = NAN;
 	f->collections = (struct collection_facts){NAN, NAN, NAN, NAN, NAN};
 	f->long_waits = (struct long_wait_facts){NAN, NAN, NAN};
@@ -1230,16 +1230,23 @@ static void fill_code(const struct analysis *a, const struct code_profile *profi
 	}
 }
 
-// The share of the iterations' time in which training processes run code of two classes in a phase,
-// from samples of the whole run.
+// The CPUs that so many samples in a phase are, as a share of the iterations' time. Samples are
+// those of the whole run.
+static double cpus_in_phase(const struct code_time *t, const struct analysis *a,
+	enum phase_id phase, uint64_t samples, const struct facts *f)
+{
+	double cpu_s = (double)samples / CODE_SAMPLES_A_SECOND / f->ranks.n;
+	double share = cpu_s / a->phases.items[phase].total_s * facts_share(f, phase);
+	return t->phase_samples > 0 && isfinite(share) ? share : NAN;
+}
+
+// The share of the iterations' time in which training processes run code of two classes in a phase.
 static double code_in_phase(const struct code_time *t, const struct analysis *a,
 	enum phase_id phase, enum code_class one, enum code_class other, const struct facts *f)
 {
-	const struct code_group_samples *samples = &t->phases[phase];
-	double cpu_s = (double)(samples->by_class[one] + samples->by_class[other]) /
-	               CODE_SAMPLES_A_SECOND / f->ranks.n;
-	double share = fmin(1, cpu_s / a->phases.items[phase].total_s) * facts_share(f, phase);
-	return t->phase_samples > 0 && isfinite(share) ? share : NAN;
+	const uint64_t *by_class = t->phases[phase].by_class;
+	double cpus = cpus_in_phase(t, a, phase, by_class[one] + by_class[other], f);
+	return isfinite(cpus) ? fmin(cpus, facts_share(f, phase)) : NAN;
 }
 
 static void fill_code_by_phase(const struct analysis *a, struct facts *f)
@@ -1251,6 +1258,11 @@ static void fill_code_by_phase(const struct analysis *a, struct facts *f)
 	f->native_in_other = code_in_phase(&time, a, PHASE_OTHER, CODE_OTHER, CODE_DECODING, f);
 	f->python_in_data = code_in_phase(
 		&time, a, PHASE_DATA, CODE_INTERPRETER, CODE_COLLECTION, f);
+	uint64_t samples = 0;
+	for (size_t i = 0; i < N_CODE_CLASSES; i++) {
+		samples += time.phases[PHASE_OTHER].by_class[i];
+	}
+	f->all_in_other = cpus_in_phase(&time, a, PHASE_OTHER, samples, f);
 	code_time_done(&time);
 }
 

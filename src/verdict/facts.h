@@ -247,6 +247,7 @@ struct facts {
 	// processes; NAN: not known.
 	double native_in_other; // such code, outside of all phases
 	double python_in_data; // the interpreter, while it takes a batch
+	double all_in_other; // any code, outside of all phases
 	// Python's garbage collections of 2 ms or longer, timed by the hooks.
 	struct collection_facts {
 		double in_data; // of iterations' time, while the training thread takes a batch

@@ -854,6 +854,36 @@ static void collections_while_batches_are_prepared(void **state)
 	verdict_done(&v);
 }
 
+// As seen: a helper sorts while it holds the lock that the training thread needs.
+static void a_lock_that_a_computing_thread_holds(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	struct causes c;
+	_cleanup_text_ struct text t = {0};
+	f.framework = FRAMEWORK_PYTORCH;
+	f.share[PHASE_OTHER] = known(0.40);
+	f.share[PHASE_FORWARD] = known(0.26);
+	f.share[PHASE_BACKWARD] = known(0.27);
+	f.share[PHASE_OPTIMIZER] = known(0.07);
+	f.main_cpus = f.cpus_used = 1;
+	add_samples(&f, CODE_KERNELS, 0.646);
+	f.threads.known = true;
+	f.threads.others_cpus = f.code_threads.cpus = 0.38;
+	f.threads.groups[THREADS_UNNAMED].cpus = 0.38;
+	add_step_waits(&f, WAIT_OTHER, 0.34, 290, 0.34);
+	f.all_in_other = 0.41;
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_BLOCKED);
+	assert_float_equal(c.items[0].share.value, 0.34, 0.001);
+	sentence_append_headline(&t, &f, &c.items[0]);
+	assert_says(t.data, "... another thread of its process, which computes, 34 %");
+
+	f.threads.groups[THREADS_OPENMP].cpus = 0.3; // it may wait for PyTorch's own threads
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_BLOCKED));
+}
+
 static void gradients_that_no_optimizer_uses(void **state)
 {
 	(void)state;
@@ -1083,6 +1113,7 @@ int main(void)
 		cmocka_unit_test(collections_that_hooks_timed),
 		cmocka_unit_test(collections_while_batches_are_prepared),
 		cmocka_unit_test(few_batches_are_late),
+		cmocka_unit_test(a_lock_that_a_computing_thread_holds),
 		cmocka_unit_test(gradients_that_no_optimizer_uses),
 		cmocka_unit_test(a_rank_that_was_recorded_alone_waits_for_the_others),
 		cmocka_unit_test(a_rank_whose_data_are_on_their_way_waits_for_the_network),
