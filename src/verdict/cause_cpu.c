@@ -886,8 +886,9 @@ static double waits_for_computing(const struct facts *f, double waits)
 	double elsewhere = f->code.cpus - phases; // the thread's own computing, outside phases
 	double asleep = fmin(other, waits + fmin(0, elsewhere));
 	double others = f->all_in_other - fmax(0, elsewhere);
-	bool known = pools_idle(f) && cause_sleeping_team(f) <= 0;
-	return known ? fmax(0, cause_known(fmin(asleep, others))) : 0;
+	bool known = isfinite(elsewhere) && isfinite(others) && pools_idle(f) &&
+	             cause_sleeping_team(f) <= 0;
+	return known ? fmax(0, fmin(asleep, others)) : 0;
 }
 
 static double step_wait_share(const struct facts *f, const struct step_wait *wait)

@@ -879,6 +879,10 @@ static void a_lock_that_a_computing_thread_holds(void **state)
 	sentence_append_headline(&t, &f, &c.items[0]);
 	assert_says(t.data, "... another thread of its process, which computes, 34 %");
 
+	f.all_in_other = NAN; // no samples by phase
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_BLOCKED));
+	f.all_in_other = 0.41;
 	f.threads.groups[THREADS_OPENMP].cpus = 0.3; // it may wait for PyTorch's own threads
 	causes_find(&f, &c);
 	assert_null(causes_get(&c, BOTTLENECK_BLOCKED));
