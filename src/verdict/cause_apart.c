@@ -235,14 +235,31 @@ static struct judgement judge_validation(const struct facts *f, const struct cau
 	return (struct judgement){cause_known(f->validation_s) / f->training_s, N_KNOWN_PHASES};
 }
 
+// Share of the time in which the training thread waits for fsync. Many short waits end before a
+// look at one is complete. If nearly all others find fsync, it has all time in which the thread
+// neither runs nor is ready.
+double cause_synced(const struct facts *f)
+{
+	double share = cause_known(f->waits.share[WAIT_FSYNC]), all = 0;
+	for (size_t i = 0; i < N_WAITS; i++) {
+		all += cause_known(f->waits.share[i]);
+	}
+	double asleep = 1 - f->code.cpus - cause_known(f->main_queued);
+	bool only = share >= WORTH && share >= NEARLY_ALL * all && !f->gpu.used;
+	share = only && asleep > share ? asleep : share;
+	return f->waits.looks >= LOOKS_ENOUGH ? share : 0;
+}
+
+static double saved(const struct facts *f)
+{
+	return cause_known(f->checkpoint_s) / f->training_s;
+}
+
 // Hooks mark saving as a phase; a script's own fsync is found by samples of waits.
 static struct judgement judge_checkpoint(const struct facts *f, const struct causes *found)
 {
 	(void)found;
-	double saved = cause_known(f->checkpoint_s) / f->training_s;
-	double synced = f->waits.looks >= LOOKS_ENOUGH ? cause_known(f->waits.share[WAIT_FSYNC])
-	                                               : 0;
-	return (struct judgement){fmax(saved, synced), N_KNOWN_PHASES};
+	return (struct judgement){fmax(saved(f), cause_synced(f)), N_KNOWN_PHASES};
 }
 
 static void append_of_training(struct text *t, const struct facts *f, double share, double seconds)
@@ -265,7 +282,9 @@ static void say_validation(struct text *t, const struct facts *f, const struct c
 
 static void say_checkpoint(struct text *t, const struct facts *f, const struct cause *cause)
 {
-	text_append_string(t, "saving checkpoints takes ");
+	bool marked = saved(f) >= MOST * cause->share.value;
+	text_append_string(t, marked ? "saving checkpoints takes "
+				     : "waiting until files are on the disk (fsync) takes ");
 	append_of_training(t, f, cause->share.value, f->checkpoint_s);
 }
 
@@ -280,7 +299,11 @@ static void advise_validation(struct book *b, const struct cause *cause)
 static void advise_checkpoint(struct book *b, const struct cause *cause)
 {
 	struct text action = {0}, basis = {0};
-	text_append_string(&action, "save half as often, or in a background thread");
+	bool marked = saved(b->f) >= MOST * cause->share.value;
+	text_append_string(&action,
+		marked ? "save half as often, or in a background thread"
+		       : "write and commit half as often (several rows per transaction), or in a "
+			 "background thread");
 	text_append_string(&basis, "saves half of this time");
 	advice_suggest(b, advice_gain_of(cause->share, 0.5), &action, &basis);
 }

@@ -717,6 +717,12 @@ static void advise_compute(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
 	advise_omitted(b);
+	if (f->double_precision) {
+		advice_suggest_plain_at_most(b, 0.5 * cause->share.value,
+			"compute with float32: the input or the model is float64",
+			"most samples of matrix kernels are those of doubles (dgemm), which take "
+			"twice as long");
+	}
 	double idle = advice_idle_cpus(f) / f->ranks.n + f->main_cpus - cpus_while_computing(f);
 	(void)cause;
 	if (!f->gpu.used && f->reference_blas) {
@@ -779,6 +785,7 @@ static struct judgement judge_not_known(const struct facts *f, const struct caus
 	if (gpu_known(f)) {
 		return (struct judgement){0, PHASE_OTHER};
 	}
+	rest -= f->waits.in_step[WAIT_FSYNC] >= WORTH ? cause_synced(f) : 0;
 	rest -= computes_elsewhere(f) + found_share(found, BOTTLENECK_LAUNCH) +
 	        found_share(found, BOTTLENECK_ALLOCATION);
 	return (struct judgement){fmax(0, rest), PHASE_OTHER};

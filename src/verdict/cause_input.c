@@ -61,11 +61,12 @@ static bool workers_idle(const struct facts *f)
 	return w->n > 0 && w->busiest < WORKERS_IDLE && !(w->slowest >= SLOW_WORKER);
 }
 
-// Some batches of idle workers take so much longer than the others that training waits for them.
+// Some batches take so much longer than the others that training waits for them, while most are
+// ready. Workers that are too few are waited for at least once in a round of all of them.
 static double late_batches(const struct facts *f)
 {
-	bool few = f->long_waits.each <= FEW_LATE;
-	return workers_idle(f) && few ? cause_known(f->long_waits.share) : 0;
+	double most = f->workers.n > 0 ? fmin(FEW_LATE, 0.5 / f->workers.n) : 0;
+	return f->long_waits.each <= most ? cause_known(f->long_waits.share) : 0;
 }
 
 // Handing a batch over takes time, too. At the start of an epoch there is no batch to hand over
@@ -493,8 +494,8 @@ static void advise_late(struct book *b)
 	} else {
 		text_append_string(&action, "prepare more batches ahead, or find what delays some");
 	}
-	text_append_string(&basis, "workers are idle most of the time, but a late batch delays all "
-				   "that follow");
+	text_append_string(
+		&basis, "a late batch delays all that follow, also those that are ready");
 	advice_suggest_at_most(b, late_batches(f), &action, &basis);
 }
 

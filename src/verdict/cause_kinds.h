@@ -120,6 +120,11 @@ double cause_computing_threads(const struct facts *f);
 // CPU.
 double cause_dilation(const struct facts *f);
 
+// Time apart (cause_apart.c)
+// -----------------------------------------------------------------------
+
+double cause_synced(const struct facts *f);
+
 // Steps (cause_device.c) --------------------------------------------------------------------------
 
 const char *cause_gpu_better_use(const struct gpu_facts *g, bool pytorch);

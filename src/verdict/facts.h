@@ -267,6 +267,8 @@ struct facts {
 		double share; // of these, on the most frequent line
 		char top[128]; // "train.py:42 augment()"; from the job: escape it
 	} lines;
+	bool double_precision; // matrix kernels of doubles have most of the samples of matrix
+	                       // kernels
 	// Parameters that get gradients: of an optimizer, and of none; NAN: not known.
 	double parameters, parameters_omitted;
 	const char *unit; // of samples: "samples", "steps"

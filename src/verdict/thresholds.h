@@ -92,6 +92,8 @@
 #define LOOKS_ENOUGH 20
 // Share of a group's samples that is most of them.
 #define MOST 0.5
+// Share of the waits that were looked at, so that those missed are of the same kind.
+#define NEARLY_ALL 0.8
 // Garbage collections of 2 ms per iteration: the script calls gc.collect(). By itself Python makes
 // one of all objects after some 70,000 new ones.
 #define COLLECTS_ITSELF 0.5
