@@ -54,6 +54,7 @@ class PyTorch:
         self.local = threading.local()
         self.loaders = {}  # id of a DataLoader: (weak reference, Loader, facts)
         self.looked_at_blas = False
+        self.described = False  # the first loader
         self.backwards = 0  # running now, in all threads
         self.fetchers = []  # classes to be patched in children
         self.made = Optimizers()
@@ -189,7 +190,8 @@ class PyTorch:
         def gone(_, key=key):
             forget(key, None)
 
-        if not self.loaders:
+        if not self.described:  # a later one might be made when the trained one is gone
+            self.described = True
             self._tell(facts)
         known.told = lambda: self._tell(facts + [("loader_role", "training")])
         self.loaders[key] = (weakref.ref(loader, gone), known)
@@ -780,6 +782,14 @@ class _Watch:
         self.run.left()
 
 
+def _samples_of(loader):
+    """The samples of a pass over a loader, with its last batch; -1: not known."""
+    try:
+        return len(loader.sampler) if loader.batch_size and loader._dataset_kind == 0 else -1
+    except Exception:
+        return -1
+
+
 def _facts(loader, place):
     """Keys of the run that describe a loader."""
     if place:
@@ -795,6 +805,9 @@ def _facts(loader, place):
         yield "loader_prefetch_factor", str(loader.prefetch_factor)
     if hasattr(loader, "in_order"):
         yield "loader_in_order", str(int(bool(loader.in_order)))
+    samples = _samples_of(loader)
+    if samples >= 0:
+        yield "loader_samples", str(samples)
     yield "loader_dataset_kind", "map" if loader._dataset_kind == 0 else "iterable"
     kind = type(loader.dataset)
     yield "loader_dataset", "%s.%s" % (kind.__module__, kind.__qualname__)

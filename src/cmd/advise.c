@@ -1184,6 +1184,7 @@ static void catch_signals(void)
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
+	sigaction(SIGPIPE, &action, NULL); // who read the progress has ended
 }
 
 // Creates PROGRAM-DATE-TIME.advice in the current directory, or a -2, -3, ... of it. NULL: it

@@ -707,12 +707,13 @@ static int64_t round_batch(double value)
 // The batch size for the second probe: four times the present one, if even memory in proportion to
 // the batch size would fit; else as large as surely fits; else smaller than the present one. A
 // limit that is only requested does not bind probes.
-// The largest batch size that an epoch has: all its samples, but for the last batch, which may have
-// been smaller.
+// The largest batch size that an epoch has: all its samples; without the last batch, which may have
+// been smaller, where only the number of batches is known.
 static double most_samples(const struct advice *a)
 {
 	const struct observation *now = &a->now->seen;
-	double most = now->epoch_samples - (double)batch_of(a->now);
+	double last = now->epoch_known ? 0 : (double)batch_of(a->now);
+	double most = now->epoch_samples - last;
 	return isfinite(most) ? fmax(most, (double)batch_of(a->now)) : BATCH_MOST;
 }
 
@@ -1413,7 +1414,8 @@ static void find_worker_copies(struct advice *a, const struct advice_probe *with
 	double line = memory_model_bytes(&a->memory, batch).value;
 	double each = worker_bytes(a, batch), least = WORTH_COPIES * line;
 	double copies = line - limited_bytes(a, without) - now * each;
-	bool known = isfinite(copies) && isfinite(worker_own(a, batch));
+	bool known = isfinite(copies) && isfinite(worker_own(a, batch)) &&
+	             memory_model_covers(&a->memory, batch);
 	a->worker_copies = !known ? NAN : copies > least ? copies : 0;
 }
 
@@ -1483,7 +1485,9 @@ static struct estimate bytes_at(const struct advice *a, double batch, double wor
 static double bytes_known_at(const struct advice *a, double batch, double workers)
 {
 	bool more = workers > fmax(0, (double)workers_of(a->now));
-	return more && !isfinite(a->worker_bytes) ? NAN : bytes_at(a, batch, workers).value;
+	bool known = !more || isfinite(a->worker_bytes);
+	return known && memory_model_covers(&a->memory, batch) ? bytes_at(a, batch, workers).value
+	                                                       : NAN;
 }
 
 static bool can_set(const struct work *w, bool workers)

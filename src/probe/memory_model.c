@@ -158,6 +158,11 @@ static double deviation_at(const struct memory_model *m, double batch)
 	return sqrt(fmax(0, of_line) + pow(m->deviation * line, 2));
 }
 
+bool memory_model_covers(const struct memory_model *m, double batch)
+{
+	return m->left_out == 0 || batch >= m->batch_min;
+}
+
 struct estimate memory_model_bytes(const struct memory_model *m, double batch)
 {
 	double line = m->intercept + m->slope * batch;

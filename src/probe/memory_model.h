@@ -47,6 +47,8 @@ struct memory_model {
 bool memory_model_fit(
 	struct memory_point *points, size_t n, double deviation, struct memory_model *ret);
 // Bytes at a batch size, with a 95 % interval for one more run.
+// Whether a batch size is in the regime of the line: not below its points, if others were left out.
+bool memory_model_covers(const struct memory_model *m, double batch);
 struct estimate memory_model_bytes(const struct memory_model *m, double batch);
 // The largest batch size whose memory is at most `limit` bytes by what was measured next to it,
 // without a line through all points: memory often grows faster with larger batches (another

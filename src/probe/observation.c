@@ -391,12 +391,17 @@ static void read_epoch(const struct analysis *a, struct observation *o)
 	int64_t batches = bounded_key(a->tables.reader, "loader_batches", INT32_MAX);
 	double samples = (double)batches * (double)o->loader_batch_size;
 	if (batches > 0 && o->loader_batch_size > 0 && samples <= EPOCH_MOST) {
-		o->epoch_samples = samples;
+		int64_t passed = bounded_key(
+			a->tables.reader, "loader_samples", (int64_t)EPOCH_MOST);
+		double differs = fabs((double)passed - samples); // by a part of the last batch
+		o->epoch_known = passed > 0 && differs < (double)o->loader_batch_size;
+		o->epoch_samples = o->epoch_known ? (double)passed : samples;
 	}
 	if (n > 0 && !o->shortened) {
 		qsort(whole + first, n - first, sizeof(*whole), compare_seconds);
 		o->epoch = whole[first + (n - first) / 2].seconds;
 		o->epoch_samples = whole[first + (n - first) / 2].samples;
+		o->epoch_known = true;
 	}
 }
 

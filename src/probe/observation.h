@@ -63,6 +63,7 @@ struct observation {
 	double gpu_busy; // share of time in which the job's GPUs computed (mean over GPUs)
 	double epoch; // seconds of a whole epoch (median)
 	double epoch_samples; // of that epoch; else of the loader
+	bool epoch_known; // they include those of a smaller last batch
 	double validation; // seconds of an epoch's validation, in full length; NAN: not known
 	double startup; // seconds before the first iteration
 	double cpus_used; // by the job while it iterates

@@ -167,6 +167,14 @@ stalls() { # ARGUMENT...
 	is_unchanged
 }
 
+@test "who reads the progress ends: so does the job, and no overlay is left" {
+	can_mount
+	local status=0
+	bash -o pipefail -c '"$STRAIN" advise --stalls --limit 5s --error 50% -- ./job 2>&1 >/dev/null | head -n 1; exit "${PIPESTATUS[0]}"' || status=$?
+	[ "$status" -eq 141 ]
+	is_clean
+}
+
 @test "an overlay never lies in memory; folders left by a killed process are removed, others are not" {
 	[ "$(id -u)" = 0 ] || skip "not root"
 	can_mount

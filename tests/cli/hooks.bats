@@ -226,6 +226,14 @@ optimizer|iteration' ]
 	cmp with without
 }
 
+@test "PyTorch: the loader of training, where loaders are made anew" {
+	needs_torch
+	record "$PYTHON" "$TRAIN" anew >/dev/null
+	[ "$(run_key run.strain loader_batch_size) $(run_key run.strain loader_batches) $(run_key run.strain loader_samples)" = \
+		"30 4 100" ]
+	[ "$(run_key run.strain loader_role)" = training ]
+}
+
 @test "PyTorch: parameters with gradients that no optimizer has" {
 	needs_torch
 	record "$PYTHON" "$TRAIN" omitted >with

@@ -103,6 +103,16 @@ def collections(job):
         gc.collect()
 
 
+def anew(job):
+    """Loaders that are made anew: when the second is, the first is gone."""
+    for _ in range(2):
+        for batch in DataLoader(job.samples, batch_size=30):
+            job.step(*batch)
+        with torch.no_grad():
+            for batch in DataLoader(job.others, batch_size=25):
+                job.loss(*batch)
+
+
 def omitted(job):
     """A backbone that was to be frozen, and a teacher without gradients: parameters that no optimizer has."""
     backbone, teacher = torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)
