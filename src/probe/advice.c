@@ -1921,6 +1921,26 @@ static double find_stored(const struct advice *a)
 	return stored;
 }
 
+// So many CPUs that the model predicts nearly the rate of all: what a run uses may be less than it
+// needs, where other programs took CPUs from it, or where its processes take turns.
+static double cpus_enough(const struct advice *a, double least)
+{
+	double workers = fmax(0, (double)a->workers);
+	struct rate_config at = rate_config_of(&a->rate, (double)a->batch_size, workers);
+	if (!a->has_rate || a->batch_size < 1) {
+		return least;
+	}
+	at.cpus = a->cpus;
+	double all = rate_model_predict(&a->rate, &at).rate.value;
+	for (double cpus = least; cpus < a->cpus; cpus++) {
+		at.cpus = cpus;
+		if (rate_model_predict(&a->rate, &at).rate.value >= REQUEST_RATE * all) {
+			return cpus;
+		}
+	}
+	return a->cpus;
+}
+
 static void find_request(struct work *w)
 {
 	struct advice *a = w->a;
@@ -1934,7 +1954,7 @@ static void find_request(struct work *w)
 	r->cpus = isfinite(r->cpus_used)
 	                  ? fmax(1, ceil(r->cpus_used * (1 + REQUEST_CPU_MARGIN) - 0.2))
 	                  : a->cpus;
-	r->cpus = fmin(r->cpus, a->cpus);
+	r->cpus = cpus_enough(a, fmin(r->cpus, a->cpus));
 	r->peak_bytes = held_bytes(a, p);
 	r->bytes = r->peak_bytes * (1 + REQUEST_MEMORY_MARGIN);
 	r->startup = p->seen.startup;

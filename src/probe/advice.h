@@ -35,6 +35,7 @@
 // What is asked for beyond what the job needed.
 #define REQUEST_MEMORY_MARGIN 0.15
 #define REQUEST_CPU_MARGIN 0.1
+#define REQUEST_RATE 0.95 // of the rate with all CPUs, predicted with those requested
 #define REQUEST_TIME_MARGIN 0.2
 
 struct probe_overlay;

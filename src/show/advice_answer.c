@@ -181,7 +181,8 @@ static void print_leak(FILE *out, const struct advice *a)
 			text_bytes(bytes, sizeof(bytes), leak));
 		double left = a->limit_bytes - a->now_bytes;
 		if (left > 0) {
-			fprintf(out, ": the limit is reached after %.0f iterations", left / leak);
+			fprintf(out, ": the limit is reached after about %.0f iterations",
+				left / leak);
 		}
 		fputc('\n', out);
 	}
@@ -617,6 +618,9 @@ static void print_request(FILE *out, const struct advice *a)
 	}
 	fprintf(out, "request        %.0f CPU%s, %s of memory", r->cpus, r->cpus == 1 ? "" : "s",
 		text_bytes(bytes, sizeof(bytes), r->bytes));
+	if (a->now->seen.leak_per_iteration > 0) {
+		fputs(", for a short job only: memory grows with each iteration", out);
+	}
 	if (isfinite(r->epoch)) {
 		append_epoch(&epoch, r);
 		fprintf(out, "; an epoch takes %s", epoch.data ? epoch.data : "");
@@ -752,6 +756,9 @@ static void print_sbatch(FILE *out, const struct advice_request *r)
 // What ran under the request; as a comment.
 static void print_requested(FILE *out, const struct advice *a)
 {
+	if (a->now->seen.leak_per_iteration > 0) {
+		fputs("# for a short job only: memory grows with each iteration (a leak)\n", out);
+	}
 	if (a->requested_missing) {
 		fprintf(out, "# a run under this request failed: %s\n", a->requested_missing);
 	} else if (a->requested) {
