@@ -1932,7 +1932,7 @@ static double cpus_enough(const struct advice *a, double least)
 	}
 	at.cpus = a->cpus;
 	double all = rate_model_predict(&a->rate, &at).rate.value;
-	for (double cpus = least; cpus < a->cpus; cpus++) {
+	for (unsigned cpus = (unsigned)least; cpus < a->cpus; cpus++) {
 		at.cpus = cpus;
 		if (rate_model_predict(&a->rate, &at).rate.value >= REQUEST_RATE * all) {
 			return cpus;
