@@ -30,6 +30,7 @@ for rank_name, size_name in LAUNCHERS.items():
         os.environ["RANK"], os.environ["WORLD_SIZE"] = os.environ[rank_name], os.environ[size_name]
 rank = int(os.environ["RANK"])
 os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+os.environ.setdefault("USE_LIBUV", "0")  # Debian 13's PyTorch has none, and asks for it
 torch.set_num_threads(1)
 torch.manual_seed(rank)
 distributed.init_process_group("gloo")
