@@ -1403,12 +1403,22 @@ static json_t *costs_json(const struct advise_options *o, const struct advice *a
 	return json;
 }
 
+// A folder of the current directory by its name, another one by its path.
+static const char *name_here(const char *folder)
+{
+	_cleanup_free_ char *here = realpath(".", NULL);
+	size_t length = here ? strlen(here) : 0;
+	const char *name = strrchr(folder, '/');
+	bool within = name && here && (size_t)(name - folder) == length &&
+	              strncmp(folder, here, length) == 0;
+	return within ? name + 1 : folder;
+}
+
 // Keeps the answer and prints it.
 static int write_answer(
 	const struct advise_options *o, const struct advice *a, const struct advice_config *config)
 {
-	const char *slash = strrchr(config->folder, '/');
-	const char *folder = slash ? slash + 1 : config->folder;
+	const char *folder = name_here(config->folder);
 	json_t *json = advice_answer_json(a, config);
 	advise_overlay_json(json, config->overlay);
 	json_t *page = advice_answer_page(a, config, folder, o->thesis);
