@@ -2122,6 +2122,12 @@ static int probe_now(struct work *w, struct error *e)
 		a->limit_bytes = p->seen.gpu_limit;
 	}
 	a->now_bytes = limited_bytes(a, p);
+	double unused;
+	if (p->seen.iterable && !a->workers_missing &&
+		!placeholders_has(w->config->command, PLACEHOLDER_WORKERS, &unused)) {
+		a->workers_missing = format("its dataset is iterable: the script divides it among "
+					    "workers"); // as hooks would say
+	}
 	return 0;
 }
 

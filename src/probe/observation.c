@@ -358,6 +358,8 @@ static void read_keys(struct reader *reader, struct observation *o)
 	o->hooked = hooks != NULL;
 	o->shortened = hooks && strstr(hooks, "epochs shortened");
 	o->loader_at = copy_key(reader, "loader_at");
+	const char *kind = reader_run(reader, "loader_dataset_kind");
+	o->iterable = kind && strcmp(kind, "iterable") == 0;
 	o->fit_at = copy_key(reader, "loader_fit_at");
 	o->loader_set = copy_key(reader, "loader_set");
 	o->loader_set_missing = copy_key(reader, "loader_set_missing");

@@ -77,6 +77,7 @@ struct observation {
 	bool shortened; // its epochs were shortened
 	bool killed; // the kernel killed a process of the job for lack of memory; it may have gone
 	             // on
+	bool iterable; // the loader's dataset is: the script divides it among workers
 	char *loader_at; // "train.py:42"
 	char *fit_at; // the same of Keras' fit; has loader_batch_size, if that is known
 	char *loader_set; // settings of STRAIN_SET that were applied
