@@ -480,7 +480,8 @@ def predictor(cell, preparation, ours):
              run["iteration_s"] and run["data_wait_s"] < AHEAD * run["iteration_s"]]  # fmt: skip
     handover = median(waits) if waits else 0
     now = runs[0]
-    seconds = iteration_s(model, handover, now["batch_size"], now["workers"], model["epoch_samples"])
+    epoch_samples = model["epoch_samples"] or math.inf
+    seconds = iteration_s(model, handover, now["batch_size"], now["workers"], epoch_samples)
     scale = now["rate"] * seconds / now["batch_size"]
 
     def predicted(batch, workers):

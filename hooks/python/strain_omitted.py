@@ -31,7 +31,7 @@ class Omitted:
 
     def stepped(self, optimizers):
         """An optimizer's step has ended; gradients are still there."""
-        self.left -= 1
+        self.left = max(0, self.left - 1)  # another thread may end it meanwhile
         if self.left:
             return
         updated = optimizers.tensors()

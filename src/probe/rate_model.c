@@ -423,8 +423,33 @@ static void fit_cpu_loss(const struct observation *observations, size_t n, struc
 	m->cpu_loss = isfinite(loss) ? fmax(1, loss) : 1;
 }
 
+// Bytes from storage per sample.
+static double stored_bytes(const struct rate_model *m, const struct rate_config *c)
+{
+	double bytes = isfinite(c->hit) ? (1 - c->hit) * m->asked : m->stored;
+	return isfinite(bytes) ? fmax(0, bytes) : 0;
+}
+
 static void find_bounds(const struct rate_model *m, const struct rate_config *c, double parallel,
-	double bounds[N_RATE_BOUNDS]);
+	double bounds[N_RATE_BOUNDS])
+{
+	double storage_rate = isfinite(c->storage_rate) ? c->storage_rate : m->storage_rate;
+	double bytes = stored_bytes(m, c) * c->batch;
+	double p = m->p / c->cpu_speed;
+	double main_cpu = (m->c0 + m->c1 * c->batch) / c->cpu_speed;
+	double send = c->workers > 0 ? m->send / c->cpu_speed : 0;
+	double send_cpu = c->workers > 0 ? m->send_cpu / c->cpu_speed : 0;
+	double deviation = rate_model_deviation(m, c->batch);
+	double compute = (m->a + m->b * c->batch) * slower_by(m, c->cpus, parallel);
+	compute *= (1 - m->gpu_share) / c->cpu_speed + m->gpu_share / c->gpu_speed;
+	compute = c->workers > 0 ? compute + m->handover / c->cpu_speed : m->alone * compute;
+	bounds[RATE_COMPUTE] = compute * deviation;
+	bounds[RATE_PREPARE] = (send + p * c->batch) / fmax(1, c->workers);
+	bounds[RATE_CPU] = c->cpus > 0 ? m->cpu_loss * m->ranks *
+	                                         (main_cpu + send_cpu + p * c->batch) / c->cpus
+	                               : 0;
+	bounds[RATE_STORAGE] = bytes > 0 && storage_rate > 0 ? bytes / storage_rate : 0;
+}
 
 // What an epoch takes beyond its iterations, because the first batch is not ready and no batch is
 // prepared during the last one: the time of a batch in the one of both stages that is the faster.
@@ -527,34 +552,6 @@ struct rate_config rate_config_of(const struct rate_model *m, double batch, doub
 		.hit = NAN,
 		.gpu_speed = 1,
 		.cpu_speed = 1};
-}
-
-// Bytes from storage per sample.
-static double stored_bytes(const struct rate_model *m, const struct rate_config *c)
-{
-	double bytes = isfinite(c->hit) ? (1 - c->hit) * m->asked : m->stored;
-	return isfinite(bytes) ? fmax(0, bytes) : 0;
-}
-
-static void find_bounds(const struct rate_model *m, const struct rate_config *c, double parallel,
-	double bounds[N_RATE_BOUNDS])
-{
-	double storage_rate = isfinite(c->storage_rate) ? c->storage_rate : m->storage_rate;
-	double bytes = stored_bytes(m, c) * c->batch;
-	double p = m->p / c->cpu_speed;
-	double main_cpu = (m->c0 + m->c1 * c->batch) / c->cpu_speed;
-	double send = c->workers > 0 ? m->send / c->cpu_speed : 0;
-	double send_cpu = c->workers > 0 ? m->send_cpu / c->cpu_speed : 0;
-	double deviation = rate_model_deviation(m, c->batch);
-	double compute = (m->a + m->b * c->batch) * slower_by(m, c->cpus, parallel);
-	compute *= (1 - m->gpu_share) / c->cpu_speed + m->gpu_share / c->gpu_speed;
-	compute = c->workers > 0 ? compute + m->handover / c->cpu_speed : m->alone * compute;
-	bounds[RATE_COMPUTE] = compute * deviation;
-	bounds[RATE_PREPARE] = (send + p * c->batch) / fmax(1, c->workers);
-	bounds[RATE_CPU] = c->cpus > 0 ? m->cpu_loss * m->ranks *
-	                                         (main_cpu + send_cpu + p * c->batch) / c->cpus
-	                               : 0;
-	bounds[RATE_STORAGE] = bytes > 0 && storage_rate > 0 ? bytes / storage_rate : 0;
 }
 
 static double seconds_of(

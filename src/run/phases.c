@@ -33,7 +33,7 @@ struct phase_threads {
 };
 
 // Spans named by the job's author: ranges of NVTX, `strain mark`, spans of marker.h that are no
-// phases.
+// phases. Also `python.gc` of the hooks.
 
 struct own_gathering;
 

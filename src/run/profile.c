@@ -409,6 +409,17 @@ int profile_load(const struct analysis *a, const struct stretch *stretch, struct
 
 // Facts -------------------------------------------------------------------------------------------
 
+bool profile_multiplies_doubles(const struct code_group_samples *g)
+{
+	uint64_t doubles = 0;
+	for (size_t i = 0; i < g->n_tops; i++) {
+		bool multiplies = g->tops[i].class == CODE_KERNELS &&
+		                  strstr(g->tops[i].name, "dgemm");
+		doubles += multiplies ? g->tops[i].samples : 0;
+	}
+	return doubles > 0 && 2 * doubles >= g->by_class[CODE_KERNELS];
+}
+
 void code_facts_put(const struct code_group_samples *g, struct code_facts *ret)
 {
 	ret->samples = g->samples;

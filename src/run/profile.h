@@ -68,6 +68,8 @@ enum code_group code_group_of(const struct analysis *a, int64_t entity, bool lea
 // Adds samples of a function; symbol is NULL if its name is not known.
 void profile_count(struct code_group_samples *g, const char *path, const char *symbol,
 	enum code_class class, uint64_t samples);
+// Whether most samples of matrix kernels are in BLAS functions for doubles (dgemm).
+bool profile_multiplies_doubles(const struct code_group_samples *g);
 // Whether a library generates matrix kernels at run time.
 bool profile_makes_kernels(const char *path);
 // Returns how many of the `kernel` samples of a group are polling. leader: the group is the first

@@ -262,6 +262,13 @@ static struct judgement judge_checkpoint(const struct facts *f, const struct cau
 	return (struct judgement){fmax(saved(f), cause_synced(f)), N_KNOWN_PHASES};
 }
 
+// What marks or looks found themselves, of the share that looks are scaled to.
+static enum grounds grounds_checkpoint(const struct facts *f)
+{
+	double seen = fmax(saved(f), cause_known(f->waits.share[WAIT_FSYNC]));
+	return seen >= MOST * fmax(saved(f), cause_synced(f)) ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
+}
+
 static void append_of_training(struct text *t, const struct facts *f, double share, double seconds)
 {
 	words_append_percent(t, share);
@@ -396,7 +403,7 @@ const struct cause_kind cause_checkpoint = {
 	.part = "checkpoints",
 	.of = OF_TRAINING,
 	.judge = judge_checkpoint,
-	.grounds = grounds_measured,
+	.grounds = grounds_checkpoint,
 	.say = say_checkpoint,
 	.advise = advise_checkpoint,
 };

@@ -1222,13 +1222,7 @@ static void fill_code(const struct analysis *a, const struct code_profile *profi
 	}
 	ret->code_workers.cpus = ret->workers.cpus;
 	const struct code_top *tops = profile->groups[CODE_LEADER].tops;
-	uint64_t kernels = 0, doubles = 0;
-	for (size_t i = 0; i < CODE_TOPS; i++) {
-		bool matrix = tops[i].samples > 0 && tops[i].class == CODE_KERNELS;
-		kernels += matrix ? tops[i].samples : 0;
-		doubles += matrix && strstr(tops[i].name, "dgemm") ? tops[i].samples : 0;
-	}
-	ret->double_precision = doubles > 0 && (double)doubles >= MOST * (double)kernels;
+	ret->double_precision = profile_multiplies_doubles(&profile->groups[CODE_LEADER]);
 	for (size_t i = 0; i < CODE_TOPS && !*ret->native; i++) {
 		bool native = tops[i].class == CODE_OTHER || tops[i].class == CODE_DECODING;
 		if (tops[i].samples > 0 && native) {

@@ -12,8 +12,6 @@ setup() {
 	mkdir runs
 	export OMP_NUM_THREADS=1 JOB=$SOURCE_ROOT/tests/cli/ranks_job.py MASTER_ADDR=127.0.0.1 MASTER_PORT
 	MASTER_PORT=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-	# for the ranks
-	export USE_LIBUV=0
 	# as root, and on a machine with one CPU
 	export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 	# Open MPI leaves its folders of sessions in a directory that tests of other users share.

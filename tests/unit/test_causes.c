@@ -888,6 +888,50 @@ static void a_lock_that_a_computing_thread_holds(void **state)
 	assert_null(causes_get(&c, BOTTLENECK_BLOCKED));
 }
 
+// As seen: a database that commits each row. Looks miss most of the short waits.
+static void short_waits_for_fsync(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	struct causes c;
+	struct verdict v = {0};
+	_cleanup_text_ struct text t = {0};
+	f.share[PHASE_OTHER] = known(0.47);
+	f.share[PHASE_FORWARD] = known(0.20);
+	f.share[PHASE_BACKWARD] = known(0.28);
+	f.main_cpus = f.cpus_used = 0.7;
+	add_samples(&f, CODE_KERNELS, 0.7);
+	add_step_waits(&f, WAIT_FSYNC, 0.11, 239, 0.11);
+	causes_find(&f, &c);
+	assert_share(&c, BOTTLENECK_CHECKPOINT, 0.3);
+	sentence_append_headline(&t, &f, causes_get(&c, BOTTLENECK_CHECKPOINT));
+	assert_says(t.data, "waiting until files are on the disk (fsync) takes 30 % of training");
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_non_null(suggests(&v, "write and commit half as often"));
+	verdict_done(&v);
+
+	f.waits.share[WAIT_SLEEP] = 0.1; // the rest may be sleep
+	causes_find(&f, &c);
+	assert_share(&c, BOTTLENECK_CHECKPOINT, 0.11);
+}
+
+static void computing_with_doubles(void **state)
+{
+	(void)state;
+	struct facts f = computing();
+	struct causes c;
+	struct verdict v = {0};
+	f.double_precision = true;
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_COMPUTE);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	const struct suggestion *s = suggests(&v, "compute with float32");
+	assert_non_null(s);
+	assert_int_equal(s->kind, GAIN_AT_MOST);
+	assert_true(s->gain.value <= 2);
+	verdict_done(&v);
+}
+
 static void gradients_that_no_optimizer_uses(void **state)
 {
 	(void)state;
@@ -1118,6 +1162,8 @@ int main(void)
 		cmocka_unit_test(collections_while_batches_are_prepared),
 		cmocka_unit_test(few_batches_are_late),
 		cmocka_unit_test(a_lock_that_a_computing_thread_holds),
+		cmocka_unit_test(short_waits_for_fsync),
+		cmocka_unit_test(computing_with_doubles),
 		cmocka_unit_test(gradients_that_no_optimizer_uses),
 		cmocka_unit_test(a_rank_that_was_recorded_alone_waits_for_the_others),
 		cmocka_unit_test(a_rank_whose_data_are_on_their_way_waits_for_the_network),

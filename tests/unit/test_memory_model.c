@@ -61,6 +61,7 @@ static void test_a_small_batch_in_another_regime_is_left_out(void **state)
 	assert_true(m.left_out == 1 && m.used == 3);
 	assert_true(points[0].left_out && points[0].batch == 8);
 	assert_true(m.batch_min == 32);
+	assert_true(memory_model_covers(&m, 32) && !memory_model_covers(&m, 31));
 	assert_true(fabs(m.slope - 4 * MIB) < 1);
 	assert_true(memory_model_largest(&m, 1000 * MIB, 1 << 20).value == 175);
 }

@@ -95,7 +95,9 @@ static int64_t put_epoch(struct writer *w, int64_t at, int iterations)
 	return at;
 }
 
-static void observe_short(int first, int others, const char *hooks, struct observation *ret)
+// samples: of a pass, as the hooks report it; NULL: not known
+static void observe_epochs(
+	int first, int others, const char *hooks, const char *samples, struct observation *ret)
 {
 	char path[64];
 	struct writer *w;
@@ -112,6 +114,9 @@ static void observe_short(int first, int others, const char *hooks, struct obser
 	writer_put_run(w, "loader_prefetch_factor", "2");
 	writer_put_run(w, "loader_batch_size", "32");
 	writer_put_run(w, "loader_batches", "1000");
+	if (samples) {
+		writer_put_run(w, "loader_samples", samples);
+	}
 	writer_put_run(w, "loader_validation_s", "2.5");
 	int64_t at = put_epoch(w, 1000 * MS, first);
 	for (int i = 0; i < others; i++) {
@@ -121,6 +126,29 @@ static void observe_short(int first, int others, const char *hooks, struct obser
 	writer_free(w);
 	assert_int_equal(observation_read(path, ret, &e), 0);
 	unlink(path);
+}
+
+static void observe_short(int first, int others, const char *hooks, struct observation *ret)
+{
+	observe_epochs(first, others, hooks, NULL, ret);
+}
+
+static void test_the_last_batch_is_smaller(void **state)
+{
+	(void)state;
+	static const char shortened[] = "pytorch 2.0: short, data, epochs shortened";
+	static const struct {
+		const char *samples;
+		double epoch; // 1000 batches of 32
+		bool known;
+	} cases[] = {{NULL, 32000, false}, {"31990", 31990, true}, {"32001", 32001, true},
+		{"4000", 32000, false}, {"-1", 32000, false}, {"99999999999999", 32000, false}};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct observation o;
+		observe_epochs(40, 12, shortened, cases[i].samples, &o);
+		assert_true(o.epoch_samples == cases[i].epoch && o.epoch_known == cases[i].known);
+		observation_done(&o);
+	}
 }
 
 static void test_the_rate_is_that_of_the_middle(void **state)
@@ -148,6 +176,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_rate_is_that_of_the_middle),
+		cmocka_unit_test(test_the_last_batch_is_smaller),
 		cmocka_unit_test(test_accumulated_batches_count_each),
 		cmocka_unit_test(test_parts_that_are_not_known_are_not_held),
 		cmocka_unit_test(test_no_run),

@@ -210,9 +210,27 @@ static void processes_that_a_thread_starts_are_counted(void **state)
 	assert_int_equal(counts.lost, 0);
 }
 
+// As seen: OpenBLAS under a model of float64, and one of float32 with a function for doubles in it.
+static void matrices_of_doubles(void **state)
+{
+	struct code_group_samples g = {.by_class[CODE_KERNELS] = 500,
+		.n_tops = 3,
+		.tops = {{"dgemm_kernel_SKYLAKEX (libopenblasp-r0.3.21.so)", CODE_KERNELS, 328},
+			{"libtorch_cpu.so.1.13.0", CODE_FRAMEWORK, 101},
+			{"dgemm_oncopy_SKYLAKEX (libopenblasp-r0.3.21.so)", CODE_KERNELS, 39}}};
+	(void)state;
+	assert_true(profile_multiplies_doubles(&g));
+	g.by_class[CODE_KERNELS] = 5000; // most of them are in functions with fewer samples
+	assert_false(profile_multiplies_doubles(&g));
+	g.by_class[CODE_KERNELS] = 500;
+	memcpy(g.tops[0].name, "sgemm", 5);
+	assert_false(profile_multiplies_doubles(&g));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(matrices_of_doubles),
 		cmocka_unit_test(code_has_a_class),
 		cmocka_unit_test(a_function_is_named),
 		cmocka_unit_test(hostile_files_have_no_names),
