@@ -73,6 +73,8 @@ class PyTorch:
             self.hook.feature("replay", self._hook_replay)  # first: marks replayed calls, too
         if "STRAIN_SHORT" in os.environ:
             self.hook.feature("short", self._hook_short)  # first: the marks see the early end
+        if "STRAIN_LONGEST" in os.environ:
+            self.hook.feature("longest", self._hook_longest)  # after "short", which ends passes
         if "STRAIN_SET" in os.environ:
             self.hook.feature("set", self._hook_set)  # first: sees its results created
         for what, install in (
@@ -101,6 +103,11 @@ class PyTorch:
         import strain_short
 
         strain_short.install(self.torch, self.hook.patch, self.report, os.environ["STRAIN_SHORT"])
+
+    def _hook_longest(self):
+        import strain_longest
+
+        strain_longest.install(self.torch, self.hook.patch, self.report, os.environ["STRAIN_LONGEST"])
 
     def _hook_set(self):
         import strain_set

@@ -69,6 +69,8 @@
 // Seconds of iterations of the run that confirms; and an error of the rate that ends it no sooner.
 #define LASTING_SECONDS 15.0
 #define LASTING_ERROR 1e-9
+// The hooks look for the largest samples for so long, at most.
+#define LOOK_SECONDS "2.0"
 // A batch size that failed after it had fitted is followed by one of this share of it.
 #define BELOW_FAILED 0.92
 #define BATCH_MOST PLACEHOLDER_BATCH_MOST
@@ -372,7 +374,7 @@ static void divide_iterations(const struct work *w, struct advice_probe *p)
 // How `strain run` is called for a wish. Both lists end with NULL.
 struct call {
 	const char *options[10 + 2 * ADVICE_LABELS_MAX];
-	const char *environment[3 + SETTINGS_MAX];
+	const char *environment[4 + SETTINGS_MAX];
 	char limit[40], cpus[16];
 	char *set, *shorten; // owned
 	char **command; // owned
@@ -424,6 +426,11 @@ static void list_environment(const struct work *w, const struct wish *wish, stru
 	}
 	if (w->shorten && !wish->whole && !(wish->lasting > 0)) {
 		c->environment[n++] = c->shorten;
+	}
+	if (!wish->whole) {
+		// More of the largest samples than the job has would change a rate.
+		c->environment[n++] = wish->seconds > 0 ? "STRAIN_LONGEST=" LOOK_SECONDS
+		                                        : "STRAIN_LONGEST=" LOOK_SECONDS " again";
 	}
 	if (c->set) {
 		c->environment[n++] = c->set;
@@ -1058,7 +1065,10 @@ static int verify_in_time(struct work *w, int64_t batch, double lasting, struct 
 	}
 	if (r == 1) {
 		a->verified_batch = batch;
+		const struct observation *o = &a->probes[a->n - 1].seen;
 		a->verified_long = lasting > 0 && !a->probes[a->n - 1].cut;
+		a->verified_epoch = fmin(
+			1, (double)o->iterations * (double)batch / o->epoch_samples);
 	} else {
 		a->failed_batch = batch;
 	}
@@ -1142,8 +1152,11 @@ static int confirm_largest(struct work *w, struct error *e)
 {
 	struct advice *a = w->a;
 	int64_t batch = a->verified_batch;
+	// Where samples differ in size, the allocator's memory differs from batch to batch.
+	bool differ = a->now->seen.sizes.looked > 0 || a->now->seen.unchosen.looked > 0;
+	double lasting = differ ? 2 * LASTING_SECONDS : LASTING_SECONDS;
 	for (int i = 0; i < CONFIRMS_MAX && !is_regular(a) && batch > 0 && !a->verified_long; i++) {
-		int r = verify_in_time(w, batch, LASTING_SECONDS, e);
+		int r = verify_in_time(w, batch, lasting, e);
 		if (r < 0) {
 			return r == -ENODATA ? 0 : r;
 		}
@@ -2276,6 +2289,7 @@ int advice_make(const struct advice_config *config, struct advice *ret, struct e
 	*ret = (struct advice){.largest = {NAN, NAN, NAN},
 		.largest_estimate = NAN,
 		.verified_batch = -1,
+		.verified_epoch = NAN,
 		.failed_batch = -1,
 		.batch_size = -1,
 		.workers = -1,

@@ -162,6 +162,7 @@ struct advice {
 	enum advice_verified verified;
 	int64_t verified_batch; // largest that ran below the limit; -1: none
 	bool verified_long; // also for some seconds, with epochs of full length
+	double verified_epoch; // then the share of an epoch that ran, at most 1; NAN: not known
 	int64_t failed_batch; // smallest that did not fit; -1: none
 	// What one more worker adds, by batch size: ascending.
 	struct worker_point {

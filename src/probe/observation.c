@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/parse.h"
 #include "run/analysis.h"
 #include "run/names.h"
 #include "run/rate.h"
@@ -348,6 +349,20 @@ static void read_time(const struct analysis *a, struct observation *o)
 
 // The run -----------------------------------------------------------------------------------------
 
+// "6000 6000 20 400": looked, of, median, largest. All 0 if it says nothing.
+static struct sample_sizes read_sizes(struct reader *reader, const char *key)
+{
+	const char *text = reader_run(reader, key);
+	struct cursor at = cursor_of(text ? text : "", text ? strlen(text) : 0);
+	int64_t looked, of, median, largest;
+	bool whole = cursor_i64(&at, &looked) && cursor_i64(&at, &of) && cursor_i64(&at, &median) &&
+	             cursor_i64(&at, &largest) && at.at == at.end;
+	bool sane = whole && looked > 0 && looked <= (int64_t)EPOCH_MOST && of >= -1 &&
+	            of <= (int64_t)EPOCH_MOST && median > 0 && largest >= median;
+	return sane ? (struct sample_sizes){looked, of, (double)median, (double)largest}
+	            : (struct sample_sizes){0};
+}
+
 static void read_keys(struct reader *reader, struct observation *o)
 {
 	const char *hooks = reader_run(reader, "hooks");
@@ -364,6 +379,8 @@ static void read_keys(struct reader *reader, struct observation *o)
 	o->loader_set = copy_key(reader, "loader_set");
 	o->loader_set_missing = copy_key(reader, "loader_set_missing");
 	o->optimizer = copy_key(reader, "optimizer_class");
+	o->sizes = read_sizes(reader, "loader_sample_sizes");
+	o->unchosen = read_sizes(reader, "loader_batch_elements");
 }
 
 struct whole_epoch {

@@ -78,6 +78,14 @@ struct observation {
 	bool killed; // the kernel killed a process of the job for lack of memory; it may have gone
 	             // on
 	bool iterable; // the loader's dataset is: the script divides it among workers
+	// Of samples that differ in size, in a probe that began with the largest ones (hooks.md):
+	// how many the hooks looked at, of how many (-1: unknown), and their elements. 0: they do
+	// not differ, or nobody looked.
+	struct sample_sizes {
+		int64_t looked, of;
+		double median, largest;
+	} sizes;
+	struct sample_sizes unchosen; // the same of batches, per sample, which were as they came
 	char *loader_at; // "train.py:42"
 	char *fit_at; // the same of Keras' fit; has loader_batch_size, if that is known
 	char *loader_set; // settings of STRAIN_SET that were applied

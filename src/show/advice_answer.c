@@ -21,6 +21,7 @@
 #define BUSY 0.2 // share of the CPUs
 #define VALIDATION_LEAST 0.01 // of an epoch: less is not printed
 #define READS_LEAST 1e5 // bytes per second from storage: less is not printed
+#define WHOLE_EPOCH 0.9 // of its samples: its last and first iterations are not counted
 #define INDENT "               " // below the word that begins a paragraph
 
 static const char *const limit_words[N_ADVICE_LIMITS] = {
@@ -221,7 +222,14 @@ static void print_found(FILE *out, const struct advice *a)
 	}
 	print_with_workers(out, a);
 	if (a->verified_batch > 0 && a->verified_long) {
-		fputs(", also with full-length epochs", out);
+		fputs(", also ", out);
+		if (a->verified_epoch < WHOLE_EPOCH) {
+			fprintf(out, "%s of an epoch of ",
+				text_percent(bytes, sizeof(bytes), a->verified_epoch));
+		} else {
+			fputs("with epochs of ", out);
+		}
+		fputs("full length", out);
 	}
 	if (a->verified_missing) {
 		fprintf(out, "; %s", a->verified_missing);
@@ -240,6 +248,33 @@ static void print_found(FILE *out, const struct advice *a)
 		fputs("; an epoch has no more samples", out);
 	}
 	fputc('\n', out);
+}
+
+// Whether samples differ in size, and if so, what that says of the largest batch.
+static void print_sizes(FILE *out, const struct advice *a)
+{
+	const struct sample_sizes *s = &a->now->seen.sizes, *unchosen = &a->now->seen.unchosen;
+	if (s->looked > 0) {
+		fprintf(out,
+			INDENT "samples differ in size: the largest has %.3g times the elements of "
+			       "the median one;\n" INDENT
+			       "each run began with a batch of the largest of ",
+			s->largest / s->median);
+		if (s->of > s->looked) {
+			fprintf(out,
+				"%" PRId64 " of %" PRId64
+				" samples: a larger one may need more memory\n",
+				s->looked, s->of);
+		} else {
+			fprintf(out, "%s%" PRId64 " samples\n", s->of < 0 ? "" : "all ", s->looked);
+		}
+	} else if (unchosen->looked > 0) {
+		fprintf(out,
+			INDENT "batches differ in size: the largest of %" PRId64
+			       " had %.3g times the elements per sample\n" INDENT
+			       "of the median one; a larger one may need more memory\n",
+			unchosen->looked, unchosen->largest / unchosen->median);
+	}
 }
 
 static void print_line(FILE *out, const struct advice *a)
@@ -280,6 +315,7 @@ static void print_largest(FILE *out, const struct advice *a)
 	if (a->has_memory && !a->memory.flat) {
 		print_line(out, a);
 	}
+	print_sizes(out, a);
 }
 
 static void print_workers(FILE *out, const struct advice *a)
@@ -831,6 +867,8 @@ static json_t *largest_json(const struct advice *a)
 	json_object_set_new(json, "high", number(known ? a->largest.high : NAN));
 	json_object_set_new(json, "verified", whole(a->verified_batch));
 	json_object_set_new(json, "verified_long", json_boolean(a->verified_long));
+	json_object_set_new(
+		json, "verified_epoch", number(a->verified_long ? a->verified_epoch : NAN));
 	json_object_set_new(json, "verified_by", json_string(advice_verified_name(a->verified)));
 	json_object_set_new(json, "verified_missing", json_from_text(a->verified_missing));
 	json_object_set_new(json, "failed", whole(a->failed_batch));
@@ -860,6 +898,20 @@ static json_t *model_json(const struct advice *a)
 	return json;
 }
 
+static json_t *sizes_json(const struct sample_sizes *s)
+{
+	json_t *json = json_object();
+	if (s->looked <= 0) {
+		json_decref(json);
+		return json_null();
+	}
+	json_object_set_new(json, "looked", whole(s->looked));
+	json_object_set_new(json, "of", whole(s->of));
+	json_object_set_new(json, "median", number(s->median));
+	json_object_set_new(json, "largest", number(s->largest));
+	return json;
+}
+
 static json_t *memory_json(const struct advice *a)
 {
 	json_t *json = json_object();
@@ -871,6 +923,8 @@ static json_t *memory_json(const struct advice *a)
 	json_object_set_new(json, "leak_per_iteration", number(a->now->seen.leak_per_iteration));
 	json_object_set_new(json, "worker", number(a->worker_bytes));
 	json_object_set_new(json, "worker_copies", number(a->worker_copies));
+	json_object_set_new(json, "sample_sizes", sizes_json(&a->now->seen.sizes));
+	json_object_set_new(json, "batch_elements", sizes_json(&a->now->seen.unchosen));
 	json_object_set_new(json, "line", model_json(a));
 	return json;
 }

@@ -164,6 +164,13 @@ needs_torch() {
 	[ "${lines[-1]}" = "made as they should be" ]
 }
 
+@test "which batches come first" {
+	needs_torch
+	run -0 /usr/bin/python3 -B "$SOURCE_ROOT/tests/hooks/longest.py" "$SOURCE_ROOT/hooks/python"
+	echo "$output"
+	[ "${lines[-1]}" = "the largest come first" ]
+}
+
 @test "which epochs are shortened" {
 	needs_torch
 	run -0 /usr/bin/python3 -B "$SOURCE_ROOT/tests/hooks/short.py" "$SOURCE_ROOT/hooks/python"

@@ -95,9 +95,9 @@ static int64_t put_epoch(struct writer *w, int64_t at, int iterations)
 	return at;
 }
 
-// samples: of a pass, as the hooks report it; NULL: not known
-static void observe_epochs(
-	int first, int others, const char *hooks, const char *samples, struct observation *ret)
+// samples: of a pass, as the hooks report it; sizes: how samples differ, likewise; NULL: not known
+static void observe_epochs(int first, int others, const char *hooks, const char *samples,
+	const char *sizes, struct observation *ret)
 {
 	char path[64];
 	struct writer *w;
@@ -118,6 +118,10 @@ static void observe_epochs(
 		writer_put_run(w, "loader_samples", samples);
 	}
 	writer_put_run(w, "loader_validation_s", "2.5");
+	if (sizes) {
+		writer_put_run(w, "loader_sample_sizes", sizes);
+		writer_put_run(w, "loader_batch_elements", sizes);
+	}
 	int64_t at = put_epoch(w, 1000 * MS, first);
 	for (int i = 0; i < others; i++) {
 		at = put_epoch(w, at + 20 * MS, 4);
@@ -130,7 +134,29 @@ static void observe_epochs(
 
 static void observe_short(int first, int others, const char *hooks, struct observation *ret)
 {
-	observe_epochs(first, others, hooks, NULL, ret);
+	observe_epochs(first, others, hooks, NULL, NULL, ret);
+}
+
+static void test_samples_differ_in_size(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		int64_t looked, of; // 0: refused
+	} cases[] = {{"500 6000 20 400", 500, 6000}, {"500 -1 20 400", 500, -1},
+		{"512 20 400", 0, 0}, {"512 5 20.5 400", 0, 0}, {"5 5 0 4", 0, 0},
+		{"5 5 9 4", 0, 0}, {"5 5 1 inf", 0, 0}, {"-5 5 1 4", 0, 0}, {"5 5 1 4 6", 0, 0},
+		{"99999999999999 5 1 4", 0, 0}, {"words", 0, 0}};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct observation o;
+		observe_epochs(40, 12, "pytorch 2.0: longest", NULL, cases[i].text, &o);
+		assert_int_equal(o.sizes.looked, cases[i].looked);
+		assert_int_equal(o.sizes.of, cases[i].of);
+		assert_int_equal(o.unchosen.looked, cases[i].looked);
+		assert_true(
+			cases[i].looked == 0 || (o.sizes.median == 20 && o.sizes.largest == 400));
+		observation_done(&o);
+	}
 }
 
 static void test_the_last_batch_is_smaller(void **state)
@@ -145,7 +171,7 @@ static void test_the_last_batch_is_smaller(void **state)
 		{"4000", 32000, false}, {"-1", 32000, false}, {"99999999999999", 32000, false}};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct observation o;
-		observe_epochs(40, 12, shortened, cases[i].samples, &o);
+		observe_epochs(40, 12, shortened, cases[i].samples, NULL, &o);
 		assert_true(o.epoch_samples == cases[i].epoch && o.epoch_known == cases[i].known);
 		observation_done(&o);
 	}
@@ -176,6 +202,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_rate_is_that_of_the_middle),
+		cmocka_unit_test(test_samples_differ_in_size),
 		cmocka_unit_test(test_the_last_batch_is_smaller),
 		cmocka_unit_test(test_accumulated_batches_count_each),
 		cmocka_unit_test(test_parts_that_are_not_known_are_not_held),
