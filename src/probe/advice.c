@@ -681,8 +681,9 @@ static bool binds(const struct advice *a)
 // The limit to set for a probe that must not exceed it; 0: none can or need be set.
 static uint64_t limit_to_set(const struct work *w)
 {
-	bool sets = w->a->limit_kind == ADVICE_LIMIT_REQUESTED && !w->cannot_limit;
-	return sets ? (uint64_t)w->a->limit_bytes : 0;
+	const struct advice *a = w->a;
+	bool sets = a->limit_kind == ADVICE_LIMIT_REQUESTED && !w->cannot_limit;
+	return sets ? (uint64_t)fmax(1, a->limit_bytes - a->reserve_bytes) : 0;
 }
 
 // Batch sizes -------------------------------------------------------------------------------------
@@ -763,10 +764,28 @@ static double expected_seconds(const struct work *w, double batch, unsigned iter
 
 // Memory ------------------------------------------------------------------------------------------
 
+static void find_reserve(struct advice *a)
+{
+	const struct observation *now = &a->now->seen;
+	double bytes = now->leak_per_iteration * now->epoch_samples / (double)batch_of(a->now);
+	a->reserve_bytes = bytes > 0 && isfinite(bytes) ? bytes : 0;
+}
+
+// What is limited at the end of the first epoch, if it grows until then. Probes of few iterations
+// do not show how much they grew: not less than the first one's in each.
+static double grown_bytes(const struct advice *a, const struct advice_probe *p)
+{
+	double own = p->seen.leak_per_iteration, first = a->now->seen.leak_per_iteration;
+	double grew = (double)p->seen.iterations * (own > 0 ? own : first);
+	return a->reserve_bytes > 0
+	               ? limited_bytes(a, p) - fmin(grew, a->reserve_bytes) + a->reserve_bytes
+	               : limited_bytes(a, p);
+}
+
 static void add_point(struct work *w, const struct advice_probe *p)
 {
 	struct advice *a = w->a;
-	double bytes = limited_bytes(a, p);
+	double bytes = grown_bytes(a, p);
 	if (a->n_points < MEMORY_POINTS_MAX && bytes > 0 && batch_of(p) > 0) {
 		a->points[a->n_points++] = (struct memory_point){(double)batch_of(p), bytes, false};
 	}
@@ -984,7 +1003,7 @@ static int verify(
 	if (!follows(w, p)) {
 		return -ENODATA;
 	}
-	double bytes = limited_bytes(a, p);
+	double bytes = grown_bytes(a, p);
 	bool under = limits || a->limit_kind == ADVICE_LIMIT_CGROUP ||
 	             a->limit_kind == ADVICE_LIMIT_ADDRESS_SPACE;
 	if (isfinite(bytes) && (!under || a->limit_kind == ADVICE_LIMIT_ADDRESS_SPACE)) {
@@ -1092,7 +1111,7 @@ static struct estimate largest_between(const struct work *w)
 	for (const struct advice_probe *p = a->base; p < a->probes + a->n; p++) {
 		bool counts = p->step == ADVICE_NOW || p->step == ADVICE_LINE ||
 		              p->step == ADVICE_VERIFY;
-		double bytes = limited_bytes(a, p);
+		double bytes = grown_bytes(a, p);
 		if (counts && !p->apart && !p->failed && !ran_out(a, p) && bytes > 0 &&
 			batch_of(p) > 0) {
 			points[n++] = (struct memory_point){(double)batch_of(p), bytes, false};
@@ -1214,7 +1233,7 @@ static int find_largest(struct work *w, struct error *e)
 	if (!a->has_memory || a->largest_missing) {
 		return 0;
 	}
-	if (a->memory.flat && a->now_bytes > a->limit_bytes) {
+	if (a->memory.flat && grown_bytes(a, a->now) > a->limit_bytes) {
 		a->largest = (struct estimate){0, 0, 0};
 		a->nothing_fits = true;
 		return 0;
@@ -1426,7 +1445,7 @@ static void find_worker_copies(struct advice *a, const struct advice_probe *with
 	double batch = (double)batch_of(without), now = fmax(0, (double)workers_of(a->now));
 	double line = memory_model_bytes(&a->memory, batch).value;
 	double each = worker_bytes(a, batch), least = WORTH_COPIES * line;
-	double copies = line - limited_bytes(a, without) - now * each;
+	double copies = line - grown_bytes(a, without) - now * each;
 	bool known = isfinite(copies) && isfinite(worker_own(a, batch)) &&
 	             memory_model_covers(&a->memory, batch);
 	a->worker_copies = !known ? NAN : copies > least ? copies : 0;
@@ -1666,7 +1685,7 @@ static double take_seen(const struct advice *a, struct advice_choice *c)
 		if (same && !p->failed && !p->seen.killed && !p->apart && p->seen.rate.value > 0 &&
 			(p->step == ADVICE_NOW || p->step == ADVICE_ADVISED)) {
 			c->at.rate = p->seen.rate;
-			bytes = limited_bytes(a, p);
+			bytes = grown_bytes(a, p);
 		}
 	}
 	return bytes;
@@ -1732,7 +1751,8 @@ static struct advice_probe *try_advised(struct work *w)
 	struct wish wish = {.step = ADVICE_ADVISED,
 		.batch_size = a->batch_size,
 		.workers = a->workers,
-		.limit_bytes = limit_to_set(w),
+		// A leak might reach it, which says nothing about this configuration.
+		.limit_bytes = a->now->seen.leak_per_iteration > 0 ? 0 : limit_to_set(w),
 		.iterations = LINE_ITERATIONS,
 		.seconds = RATE_SECONDS};
 	say_probe(w, 1,
@@ -1920,7 +1940,9 @@ static double held_bytes(const struct advice *a, const struct advice_probe *p)
 {
 	bool host = limits_host(a);
 	bool predicted = p == a->now && !a->keep && host;
-	return predicted ? a->bytes_predicted : observation_held(&p->seen);
+	double grows = grown_bytes(a, p) - limited_bytes(a, p); // until the end of an epoch
+	double held = observation_held(&p->seen) + (isfinite(grows) ? grows : 0);
+	return predicted ? a->bytes_predicted : held;
 }
 
 // Bytes per sample from storage: the most of all runs, since later ones find what the first read in
@@ -2135,6 +2157,7 @@ static int probe_now(struct work *w, struct error *e)
 		a->limit_bytes = p->seen.gpu_limit;
 	}
 	a->now_bytes = limited_bytes(a, p);
+	find_reserve(a);
 	double unused;
 	if (p->seen.iterable && !a->workers_missing &&
 		!placeholders_has(w->config->command, PLACEHOLDER_WORKERS, &unused)) {

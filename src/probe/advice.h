@@ -157,6 +157,10 @@ struct advice {
 	bool has_memory;
 	struct memory_model memory;
 	double now_bytes; // measured, of what is limited
+	// If memory grows with each iteration, this may be a cache that fills until the end of the
+	// first epoch: what it holds then, which points, largest and bytes_* include. 0: it does
+	// not grow; or the samples of an epoch are not known, and nothing is included.
+	double reserve_bytes;
 	struct estimate largest; // batch size; value: the largest that ran, if one did
 	double largest_estimate; // batch size: where the line meets the limit
 	enum advice_verified verified;

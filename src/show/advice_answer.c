@@ -178,14 +178,28 @@ static void print_leak(FILE *out, const struct advice *a)
 	double leak = a->now->seen.leak_per_iteration;
 	char bytes[32];
 	if (leak > 0) {
-		fprintf(out, "memory leak    %s in each iteration",
+		fprintf(out, "memory grows   by %s in each iteration, a leak or a cache that fills",
 			text_bytes(bytes, sizeof(bytes), leak));
 		double left = a->limit_bytes - a->now_bytes;
 		if (left > 0) {
-			fprintf(out, ": the limit is reached after about %.0f iterations",
+			double samples = left / leak * (double)present_batch(a);
+			double epochs = samples / a->now->seen.epoch_samples;
+			fprintf(out,
+				": at this rate the limit is\n" INDENT
+				"reached after about %.0f iterations",
 				left / leak);
+			if (epochs >= 0.1) {
+				fprintf(out, " (%.2g epochs)", epochs);
+			}
 		}
 		fputc('\n', out);
+		if (a->reserve_bytes > 0) {
+			fprintf(out,
+				INDENT "below, memory is that after one epoch: %s more than at its "
+				       "beginning; if it grows\n" INDENT
+				       "further, no batch size fits for long\n",
+				text_bytes(bytes, sizeof(bytes), a->reserve_bytes));
+		}
 	}
 }
 
@@ -655,7 +669,8 @@ static void print_request(FILE *out, const struct advice *a)
 	fprintf(out, "request        %.0f CPU%s, %s of memory", r->cpus, r->cpus == 1 ? "" : "s",
 		text_bytes(bytes, sizeof(bytes), r->bytes));
 	if (a->now->seen.leak_per_iteration > 0) {
-		fputs(", for a short job only: memory grows with each iteration", out);
+		fprintf(out, ", for %s only: memory grows with each iteration",
+			a->reserve_bytes > 0 ? "one epoch" : "a short job");
 	}
 	if (isfinite(r->epoch)) {
 		append_epoch(&epoch, r);
@@ -793,7 +808,8 @@ static void print_sbatch(FILE *out, const struct advice_request *r)
 static void print_requested(FILE *out, const struct advice *a)
 {
 	if (a->now->seen.leak_per_iteration > 0) {
-		fputs("# for a short job only: memory grows with each iteration (a leak)\n", out);
+		fprintf(out, "# for %s only: memory grows with each iteration\n",
+			a->reserve_bytes > 0 ? "one epoch" : "a short job");
 	}
 	if (a->requested_missing) {
 		fprintf(out, "# a run under this request failed: %s\n", a->requested_missing);
@@ -921,6 +937,7 @@ static json_t *memory_json(const struct advice *a)
 	json_object_set_new(json, "predicted", number(a->bytes_predicted));
 	json_object_set_new(json, "measured", number(a->keep ? a->now_bytes : advised_bytes(a)));
 	json_object_set_new(json, "leak_per_iteration", number(a->now->seen.leak_per_iteration));
+	json_object_set_new(json, "reserve", number(a->reserve_bytes));
 	json_object_set_new(json, "worker", number(a->worker_bytes));
 	json_object_set_new(json, "worker_copies", number(a->worker_copies));
 	json_object_set_new(json, "sample_sizes", sizes_json(&a->now->seen.sizes));
