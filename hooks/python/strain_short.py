@@ -44,6 +44,9 @@ def parse(text):
 class Lengths:
     """How long passes are, and how long validation takes in epochs of full length. One per process.
 
+    Passes with gradients that end by themselves are whole epochs: their batches are reported
+    (`loader_pass_batches`), because an iterable data set does not say its length.
+
     Passes without gradients between two passes with gradients are the validation of an epoch. Its
     seconds are reported (`loader_validation_s`; -1: unknown), as the mean over epochs.
     """
@@ -58,6 +61,8 @@ class Lengths:
         self._validations = []  # of whole epochs
         self._unknown = False  # the length of one is
         self._reports = 0
+        self._whole = 0  # batches of the last pass with gradients that was not shortened
+        self._told = 0
 
     def begin(self, trains):
         """A pass, before or after its first batch; trains: with gradients."""
@@ -89,6 +94,10 @@ class Lengths:
         one.over = True
         if one.first and not one.ended:  # it did not last long enough
             self._left -= one.seen - one.since
+            if one.taken != self._whole and self._told < EPOCHS_TOLD:
+                self._whole = one.taken
+                self._told += 1
+                self._report.say("loader_pass_batches", str(one.taken))
         if one.trains:
             self._validation = 0.0
         elif self._validation is not None:

@@ -63,6 +63,8 @@
 // many times the largest batch size probed.
 #define NEARER 0.75
 #define NEARER_LEAST 1.25
+// Steps of an epoch, at least, with the advised batch size: fewer hardly train.
+#define EPOCH_BATCHES 8
 // Where memory does not grow with the batch size: the next one, and how often.
 #define CLIMB 4
 #define CLIMBS_MAX 2
@@ -712,9 +714,6 @@ static int64_t round_batch(double value)
 	return (int64_t)floor(value / (double)step) * step;
 }
 
-// The batch size for the second probe: four times the present one, if even memory in proportion to
-// the batch size would fit; else as large as surely fits; else smaller than the present one. A
-// limit that is only requested does not bind probes.
 // The largest batch size that an epoch has: all its samples; without the last batch, which may have
 // been smaller, where only the number of batches is known.
 static double most_samples(const struct advice *a)
@@ -725,6 +724,15 @@ static double most_samples(const struct advice *a)
 	return isfinite(most) ? fmax(most, (double)batch_of(a->now)) : BATCH_MOST;
 }
 
+// Of an epoch whose length is not known: as many as trained, in whichever epoch.
+static double seen_samples(const struct advice *a)
+{
+	return (double)a->now->seen.iterations * (double)batch_of(a->now);
+}
+
+// The batch size for the second probe: four times the present one, if even memory in proportion to
+// the batch size would fit; else as large as surely fits; else smaller than the present one. A
+// limit that is only requested does not bind probes.
 static int64_t second_batch(const struct work *w)
 {
 	const struct advice *a = w->a;
@@ -1546,7 +1554,10 @@ static size_t list_batches(const struct work *w, int64_t *ret, size_t most)
 	if (a->largest_open || a->worker_copies > 0) { // fits() decides
 		largest = fmax(largest, CLIMB * a->rate.batch_max);
 	}
-	largest = fmin(largest, most_samples(a));
+	// An epoch whose length is not known may have no more than were seen.
+	double epoch = a->now->seen.epoch_samples;
+	double samples = isfinite(epoch) ? epoch : seen_samples(a);
+	largest = fmin(largest, fmax((double)now, samples / EPOCH_BATCHES));
 	size_t n = 0;
 	ret[n++] = now;
 	bool changes = can_set(w, false) && a->has_memory && // whether others fit is known

@@ -416,6 +416,11 @@ static void read_epoch(const struct analysis *a, struct observation *o)
 		o->epoch_known = passed > 0 && differs < (double)o->loader_batch_size;
 		o->epoch_samples = o->epoch_known ? (double)passed : samples;
 	}
+	// An iterable dataset does not say its length, but a short one ended by itself.
+	int64_t whole_pass = bounded_key(a->tables.reader, "loader_pass_batches", INT32_MAX);
+	if (!isfinite(o->epoch_samples) && whole_pass > 0 && o->loader_batch_size > 0) {
+		o->epoch_samples = (double)whole_pass * (double)o->loader_batch_size;
+	}
 	if (n > 0 && !o->shortened) {
 		qsort(whole + first, n - first, sizeof(*whole), compare_seconds);
 		o->epoch = whole[first + (n - first) / 2].seconds;

@@ -277,14 +277,31 @@ static void fit_cpus(const struct observation *observations, size_t n, struct ra
 	}
 	m->threads = median_of(threads, n);
 	m->parallel = median_of(shares, n_shares);
-	if (!isfinite(m->parallel) && m->threads < ONE_THREAD) {
+	// On one CPU, a job that divides its computing has one thread, too.
+	if (!isfinite(m->parallel) && m->threads < ONE_THREAD && m->cpus > m->ranks) {
 		m->parallel = 0;
 	}
+}
+
+// The share of computing that the threads of the observations divided among them, if they all
+// computed the same: an upper bound, since they may also have waited busily for each other.
+static double parallel_at_most(const struct rate_model *m)
+{
+	double cpus = m->cpus / m->ranks;
+	bool threads = m->threads >= ONE_THREAD && cpus > 1;
+	return threads ? fmin(1, (1 - 1 / m->threads) / (1 - 1 / cpus)) : NAN;
+}
+
+// The share of computing that fewer CPUs make longer.
+static double parallel_for(const struct rate_model *m, double cpus, double parallel)
+{
+	return isfinite(parallel) || !(cpus < m->cpus) ? parallel : parallel_at_most(m);
 }
 
 // Computing on so many CPUs over computing on all of the observed ones.
 static double slower_by(const struct rate_model *m, double cpus, double parallel)
 {
+	parallel = parallel_for(m, cpus, parallel);
 	if (!(cpus > 0) || !(m->cpus > 0) || !(parallel > 0)) {
 		return 1;
 	}
@@ -598,15 +615,17 @@ static double error_of(const struct rate_model *m, const struct rate_config *c)
 	                         : error; // what is between the knots is a guess
 }
 
-// The rate if more CPUs divide all of computing among them, where it is not known how much.
-static double rate_if_parallel(
+// The rate if more CPUs divide all of computing among them, or fewer CPUs cost half of what they
+// may, where it is not known how much.
+static double rate_at_most(
 	const struct rate_model *m, const struct rate_config *c, double otherwise)
 {
-	double bounds[N_RATE_BOUNDS];
-	if (isfinite(m->parallel) || !(c->cpus > m->cpus)) {
+	double bounds[N_RATE_BOUNDS], fewer = parallel_at_most(m) / 2;
+	bool more = c->cpus > m->cpus;
+	if (isfinite(m->parallel) || c->cpus == m->cpus || (!more && !isfinite(fewer))) {
 		return otherwise;
 	}
-	find_bounds(m, c, 1 - m->gpu_share, bounds);
+	find_bounds(m, c, more ? 1 - m->gpu_share : fewer, bounds);
 	return fmax(otherwise, m->scale * c->batch / seconds_of(m, c, bounds));
 }
 
@@ -621,7 +640,7 @@ struct rate_prediction rate_model_predict(
 	double seconds = seconds_of(m, config, result.bounds), error = error_of(m, config);
 	if (seconds > 0) {
 		double rate = m->scale * config->batch / seconds;
-		double most = rate_if_parallel(m, config, rate);
+		double most = rate_at_most(m, config, rate);
 		result.rate = (struct estimate){rate, rate / (1 + error), most * (1 + error)};
 	} else {
 		result.rate = (struct estimate){NAN, NAN, NAN};

@@ -71,7 +71,8 @@ struct rate_model {
 	double cpus_min; // fewest
 	double threads; // that compute in the training process (median)
 	// Share of computing that more CPUs divide among them (Amdahl); NAN: not known, since all
-	// observations had as many
+	// observations had as many: then more CPUs gain nothing, and fewer cost what the threads
+	// used (both with an interval up to the rate otherwise)
 	double parallel;
 	double gpu_share; // of computing; 0: no GPU
 	double batch_min, batch_max; // of the observations

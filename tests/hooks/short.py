@@ -101,13 +101,15 @@ def short_epochs():
             time.sleep(seconds)
         return taken
 
-    install("3 0.5")
+    said = install("3 0.5")
     began = time.monotonic()
     taken = [lasting(0.02)]
     while taken[-1] > 3 and len(taken) < 20:
         taken.append(lasting(0.02))
     assert time.monotonic() - began >= 0.5 and (len(taken) > 1 or taken[0] == 3), taken
     assert lasting(0) == 3
+    whole = [value for key, value in said if key == "loader_pass_batches"]
+    assert whole == (["10"] if taken[0] == 10 else []), (whole, taken)
 
 
 class Collections(Dataset):

@@ -349,6 +349,44 @@ static void test_more_cpus_divide_computing(void **state)
 	assert_true(more.rate.high < 1.5 * more.rate.value);
 }
 
+static void test_fewer_cpus_cost_what_threads_used(void **state)
+{
+	(void)state;
+	struct observation one = seen_on(4); // 2.3 of 4 threads at a time
+	struct rate_model m;
+	one.threads = one.main_cpu / one.compute;
+	assert_int_equal(rate_model_fit(&one, 1, &m, NULL), 0);
+	struct rate_config at = rate_config_of(&m, 16, 0);
+	at.cpus = 1;
+	struct rate_prediction fewer = rate_model_predict(&m, &at);
+	assert_close(fewer.rate.value, 16 / 0.160, 1e-6);
+	assert_true(fewer.rate.high > 16 / 0.110 && fewer.rate.high < 16 / 0.070);
+	// Threads that wait busily for each other look as if they computed.
+	one.threads = 4;
+	assert_int_equal(rate_model_fit(&one, 1, &m, NULL), 0);
+	fewer = rate_model_predict(&m, &at);
+	assert_close(fewer.rate.value, 16 / 0.280, 1e-6);
+	// One thread loses nothing.
+	one.threads = 1;
+	assert_int_equal(rate_model_fit(&one, 1, &m, NULL), 0);
+	assert_close(rate_of(&m, 16, 0, 1), 16 / 0.070, 1e-6);
+}
+
+// Frameworks start as many threads as there are CPUs.
+static void test_one_cpu_does_not_show_one_thread(void **state)
+{
+	(void)state;
+	const struct observation seen = seen_on(1);
+	struct rate_model m;
+	assert_int_equal(rate_model_fit(&seen, 1, &m, NULL), 0);
+	assert_true(isnan(m.parallel));
+	struct rate_config at = rate_config_of(&m, 16, 0);
+	at.cpus = 16;
+	struct rate_prediction more = rate_model_predict(&m, &at);
+	assert_close(more.rate.value, 16 / 0.160, 1e-6);
+	assert_true(more.rate.high >= 16 * 16 / 0.160);
+}
+
 static void test_far_from_the_runs_the_interval_is_wider(void **state)
 {
 	(void)state;
@@ -429,6 +467,8 @@ int main(void)
 		cmocka_unit_test(test_storage_without_workers),
 		cmocka_unit_test(test_a_faster_device_helps_until_another_bound),
 		cmocka_unit_test(test_more_cpus_divide_computing),
+		cmocka_unit_test(test_fewer_cpus_cost_what_threads_used),
+		cmocka_unit_test(test_one_cpu_does_not_show_one_thread),
 		cmocka_unit_test(test_far_from_the_runs_the_interval_is_wider),
 		cmocka_unit_test(test_one_batch_size),
 		cmocka_unit_test(test_a_falling_step_time_is_no_negative_slope),
