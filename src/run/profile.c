@@ -163,6 +163,29 @@ enum code_class profile_classify(const char *path, const char *symbol, enum code
 	return strstr(file, "libc.so") && !symbol ? CODE_COPYING : CODE_OTHER;
 }
 
+// Names as compilers write them.
+bool profile_dispatches(const char *symbol)
+{
+	// Loops over elements, of which some have the name of a function that calls them.
+	static const char *const loops[] = {"oop2d", "loop_2d", "_kernel", "6native4AVX2",
+		"6native6AVX512", "6native7DEFAULT", "parallel_for", "for_each", "random", "Sleef"};
+	static const char *const leads[] = {"_ZN2at4_ops", // operators
+		"_ZN3c10", "_ZNK3c10", "_ZNR3c10", // references, shapes, keys of dispatch
+		"_ZN5torch", "_ZNK5torch", "_ZZN5torch", // arguments, autograd's records
+		"TensorIterator", "_ZN2at6detail", "_ZNK2at10TensorBase"};
+	for (size_t i = 0; symbol && i < ARRAY_LENGTH(loops); i++) {
+		if (strstr(symbol, loops[i])) {
+			return false;
+		}
+	}
+	for (size_t i = 0; symbol && i < ARRAY_LENGTH(leads); i++) {
+		if (strstr(symbol, leads[i])) {
+			return true;
+		}
+	}
+	return false;
+}
+
 const char *code_class_name(enum code_class class)
 {
 	static const char *const names[N_CODE_CLASSES] = {

@@ -83,6 +83,9 @@ uint64_t profile_yielding_in_kernel(
 // The class of a function in a mapped file; symbol is NULL if its name is not known. jit: the class
 // of code generated at run time in this process.
 enum code_class profile_classify(const char *path, const char *symbol, enum code_class jit);
+// Whether a function of PyTorch leads to an operation, and does none of its arithmetic. False if
+// its name is not known.
+bool profile_dispatches(const char *symbol);
 // "matrix kernels", "spinning", ...
 const char *code_class_name(enum code_class class);
 // "training thread", "other threads", "workers".

@@ -355,6 +355,32 @@ static double calls_libraries(const struct facts *f)
 	return known ? fmin(leader, cause_known(f->native_in_other)) : 0;
 }
 
+// Time of the training thread of a Python job in short operations of the framework, outside of all
+// phases: it is the cost of calling them one by one. On a GPU, the framework may wait for it there.
+static double calls_operations(const struct facts *f)
+{
+	bool known = f->python && f->framework == FRAMEWORK_PYTORCH && !f->gpu.used &&
+	             cause_sampled(&f->code);
+	double leader = leader_in(f, CODE_FRAMEWORK) + leader_in(f, CODE_ALLOCATION) +
+	                leader_in(f, CODE_COPYING);
+	return known ? fmin(leader, cause_known(f->calls_in_other)) : 0;
+}
+
+// Its Python code outside of all phases.
+static double python_outside(const struct facts *f)
+{
+	double leader = leader_in(f, CODE_INTERPRETER) + leader_in(f, CODE_COLLECTION);
+	return fmin(leader, cause_known(f->python_in_other));
+}
+
+// Short operations and the Python code that calls them, if it does little else: a loop over
+// elements of tensors.
+static double loops_over_elements(const struct facts *f)
+{
+	double calls = calls_operations(f), python = python_outside(f);
+	return calls >= WORTH && calls >= python ? calls + python : 0;
+}
+
 // Its Python code while it takes a batch.
 static double python_of_batches(const struct facts *f)
 {
@@ -398,13 +424,13 @@ static struct judgement judge_launch(const struct facts *f, const struct causes 
 	bool spins = causes_get(found, BOTTLENECK_THREADS) && !cause_threads_sleep(f);
 	double share = spins ? 0 : causes_handing_over(f);
 	share += fmax(interprets_in_steps(f), calls_share(f) - taken(found));
-	double libraries = calls_libraries(f);
+	double outside = calls_libraries(f) + calls_operations(f);
 	if (causes_at_epochs(f->other_at_epochs, facts_share(f, PHASE_OTHER))) {
 		double starts = cause_known(f->other_at_epochs);
 		share += starts;
-		libraries = fmax(0, fmin(libraries, facts_share(f, PHASE_OTHER) - starts));
+		outside = fmax(0, fmin(outside, facts_share(f, PHASE_OTHER) - starts));
 	}
-	share += libraries;
+	share += outside;
 	return (struct judgement){fmin(1, share), PHASE_OTHER};
 }
 
@@ -442,9 +468,21 @@ static void say_launch(struct text *t, const struct facts *f, const struct cause
 			text_append_string(t, ", mostly ");
 			words_append_place(t, f->native, 48);
 		}
+	} else if (loops_over_elements(f) >= 0.5 * share) {
+		text_append_string(t, "host-bound: Python and the short operations that it calls "
+				      "outside all phases take ");
+		words_append_percent(t, loops_over_elements(f));
+		text_append_string(t, " of each iteration");
+		if (*f->lines.outside) {
+			text_append_string(t, ", mostly ");
+			words_append_place(t, f->lines.outside, 60);
+		}
 	} else if (interprets_in_steps(f) >= 0.5 * share &&
 		   interprets_in_steps(f) > calls_share(f)) {
-		text_append_string(t, "host-bound: the Python interpreter takes ");
+		text_append_string(t, calls_operations(f) >= WORTH
+					      ? "host-bound: Python and the short operations that "
+						"it calls take "
+					      : "host-bound: the Python interpreter takes ");
 		cause_append_share(t, cause);
 	} else if (!(calls_share(f) > 0)) {
 		text_append_string(
@@ -491,6 +529,32 @@ static void advise_lines(struct book *b)
 	}
 }
 
+// Vectorised, the same result takes a few operations.
+static void advise_loops(struct book *b)
+{
+	const struct facts *f = b->f;
+	struct text action = {0}, basis = {0};
+	text_append_string(&action,
+		"call fewer, larger operations outside all phases: on whole tensors "
+		"instead of a Python loop over elements (t[i], .item()), or on "
+		"Python numbers (t.tolist())");
+	text_append_string(&basis, "Python takes ");
+	words_append_percent(&basis, python_outside(f));
+	text_append_string(&basis, " of each iteration there, operations of PyTorch that are too "
+				   "short to compute much ");
+	words_append_percent(&basis, calls_operations(f));
+	if (*f->lines.outside) {
+		text_append_string(&basis, "; ");
+		words_append_percent(&basis, f->lines.outside_share);
+		text_append_string(&basis, " of the samples there are in ");
+		words_append_place(&basis, f->lines.outside, 60);
+	}
+	advice_suggest_at_most(b,
+		fmin(loops_over_elements(f) + calls_libraries(f), facts_share(f, PHASE_OTHER)),
+		&action, &basis);
+	advise_lines(b);
+}
+
 static void advise_launch(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
@@ -506,6 +570,8 @@ static void advise_launch(struct book *b, const struct cause *cause)
 			"do this work less often, faster, or in another process that works ahead",
 			"the training thread itself runs this code between the phases of a step");
 		advise_lines(b);
+	} else if (loops_over_elements(f) >= 0.5 * cause->share.value) {
+		advise_loops(b);
 	} else if (collects(f) < MOST * cause->share.value) {
 		// How this divides into cost per batch and cost per sample is not known.
 		bool pytorch = f->framework == FRAMEWORK_PYTORCH, calls = calls_share(f) > 0;
@@ -528,7 +594,8 @@ static void advise_launch(struct book *b, const struct cause *cause)
 // Arithmetic outside phases: samples find more of it than fits into the phases of steps.
 static double computes_elsewhere(const struct facts *f)
 {
-	double rest = fmax(0, leader_computes(f) - step_share(f) - prepares_itself(f));
+	double computes = leader_computes(f) - calls_operations(f);
+	double rest = fmax(0, computes - step_share(f) - prepares_itself(f));
 	return fmin(rest, facts_share(f, PHASE_OTHER));
 }
 
@@ -543,6 +610,7 @@ static double computing_share(const struct facts *f, const struct causes *found)
 	const struct cause *contention = causes_get(found, BOTTLENECK_CONTENTION);
 	double step = step_share(f), launch = found_share(found, BOTTLENECK_LAUNCH);
 	double lost = contention ? fmax(cause_known(f->main_queued), cause_dilation(f)) : 0;
+	launch -= calls_operations(f); // which are in no step
 	double computes = gpu_known(f) ? fmin(step, gpu_computing(f)) : launch > step ? 0 : step;
 	// The undisturbed time of a step is computing, however long the thread lacks a CPU.
 	double least = fmin(computes, cause_known(f->undisturbed_s) / f->length_s.value);

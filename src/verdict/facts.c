@@ -22,6 +22,7 @@
 #include "run/profile.h"
 #include "run/rate.h"
 #include "run/script_lines.h"
+#include "run/short_calls.h"
 #include "run/unit.h"
 #include "runfile/labels.h"
 #include "verdict/thresholds.h"
@@ -683,6 +684,7 @@ void facts_init(struct facts *f)
 	}
 	f->length_s = unknown;
 	f->native_in_other = f->python_in_data = f->all_in_other = NAN;
+	f->python_in_other = f->calls_in_other = NAN;
 	f->parameters = f->parameters_omitted = NAN;
 	f->collections = (struct collection_facts){NAN, NAN, NAN, NAN, NAN};
 	f->long_waits = (struct long_wait_facts){NAN, NAN, NAN};
@@ -1250,6 +1252,17 @@ static double code_in_phase(const struct code_time *t, const struct analysis *a,
 	return isfinite(cpus) ? fmin(cpus, facts_share(f, phase)) : NAN;
 }
 
+static void fill_short_calls(
+	const struct analysis *a, const struct code_time *time, struct facts *f)
+{
+	struct short_calls calls;
+	if (short_calls_load(a, PHASE_OTHER, &calls) < 0) {
+		return;
+	}
+	f->python_in_other = cpus_in_phase(time, a, PHASE_OTHER, calls.interpreter, f);
+	f->calls_in_other = cpus_in_phase(time, a, PHASE_OTHER, short_calls_samples(&calls), f);
+}
+
 static void fill_code_by_phase(const struct analysis *a, struct facts *f)
 {
 	struct code_time time;
@@ -1264,6 +1277,7 @@ static void fill_code_by_phase(const struct analysis *a, struct facts *f)
 		samples += time.phases[PHASE_OTHER].by_class[i];
 	}
 	f->all_in_other = cpus_in_phase(&time, a, PHASE_OTHER, samples, f);
+	fill_short_calls(a, &time, f);
 	code_time_done(&time);
 }
 
@@ -1286,6 +1300,29 @@ struct stretch facts_stretch(const struct analysis *a)
 	               : (struct stretch){.to_us = (int64_t)(a->overview.recorded_s * 1e6)};
 }
 
+static void append_line(
+	const struct script_lines *shares, const struct script_line *line, char *ret, size_t size)
+{
+	snprintf(ret, size, "%.60s:%lld %.40s()", script_lines_short(shares, line->file),
+		(long long)line->line, line->function);
+}
+
+// Lines are sorted, the most frequent first. Those in no marked phase have no name of one.
+static void fill_line_outside(const struct script_lines *shares, struct line_facts *ret)
+{
+	const struct script_line *top = NULL;
+	uint64_t looks = 0;
+	for (size_t i = 0; i < shares->n; i++) {
+		const struct script_line *line = &shares->items[i];
+		looks += line->phase ? 0 : line->samples;
+		top = line->phase || top ? top : line;
+	}
+	if (top && looks >= LOOKS_ENOUGH) {
+		ret->outside_share = (double)top->samples / (double)looks;
+		append_line(shares, top, ret->outside, sizeof(ret->outside));
+	}
+}
+
 static void fill_lines(const struct analysis *a, struct facts *f)
 {
 	struct script_lines shares;
@@ -1296,8 +1333,8 @@ static void fill_lines(const struct analysis *a, struct facts *f)
 	f->lines.looks = shares.samples;
 	f->main_threads = fmax(1, f->main_threads - 1); // the sampling thread is not the job's
 	f->lines.share = (double)top->samples / (double)shares.samples;
-	snprintf(f->lines.top, sizeof(f->lines.top), "%.60s:%lld %.40s()",
-		script_lines_short(&shares, top->file), (long long)top->line, top->function);
+	append_line(&shares, top, f->lines.top, sizeof(f->lines.top));
+	fill_line_outside(&shares, &f->lines);
 	script_lines_done(&shares);
 }
 

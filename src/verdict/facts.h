@@ -248,6 +248,10 @@ struct facts {
 	double native_in_other; // such code, outside of all phases
 	double python_in_data; // the interpreter, while it takes a batch
 	double all_in_other; // any code, outside of all phases
+	// Of the training thread outside of all phases: the interpreter, and short operations of
+	// the framework that it calls (run/short_calls.h).
+	double python_in_other;
+	double calls_in_other;
 	// Python's garbage collections of 2 ms or longer, timed by the hooks.
 	struct collection_facts {
 		double in_data; // of iterations' time, while the training thread takes a batch
@@ -266,6 +270,9 @@ struct facts {
 		uint64_t looks; // 0: none
 		double share; // of these, on the most frequent line
 		char top[128]; // "train.py:42 augment()"; from the job: escape it
+		// The most frequent line outside of all phases, and its share of the looks there.
+		char outside[128];
+		double outside_share;
 	} lines;
 	bool double_precision; // matrix kernels of doubles have most of the samples of matrix
 	                       // kernels

@@ -730,6 +730,95 @@ static void libraries_that_a_step_calls(void **state)
 	assert_null(causes_get(&c, BOTTLENECK_LAUNCH));
 }
 
+// As seen: a metric after the step, with t[i].item() for each coordinate of each box.
+static struct facts loop_over_elements(void)
+{
+	struct facts f = job(0.02);
+	f.python = true;
+	f.framework = FRAMEWORK_PYTORCH;
+	f.share[PHASE_FORWARD] = known(0.24);
+	f.share[PHASE_BACKWARD] = known(0.30);
+	f.share[PHASE_OPTIMIZER] = known(0.03);
+	f.share[PHASE_OTHER] = known(0.41);
+	add_samples(&f, CODE_FRAMEWORK, 1);
+	f.code.share[CODE_FRAMEWORK] = 0.42;
+	f.code.share[CODE_KERNELS] = 0.32;
+	f.code.share[CODE_INTERPRETER] = 0.20;
+	f.code.share[CODE_OTHER] = 0.06;
+	f.python_in_other = 0.13;
+	f.calls_in_other = 0.21;
+	f.native_in_other = 0.06;
+	return f;
+}
+
+static void short_operations_outside_phases(void **state)
+{
+	(void)state;
+	struct facts f = loop_over_elements();
+	struct causes c;
+	struct verdict v = {0};
+	_cleanup_text_ struct text t = {0}, line = {0};
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
+	assert_float_equal(c.items[0].share.value, 0.18 + 0.21 + 0.06, 1e-9);
+	assert_true(causes_get(&c, BOTTLENECK_COMPUTE)->share.value <= 0.57);
+	assert_int_equal(causes_confidence(&f, &c), CONFIDENCE_HIGH);
+	sentence_append_headline(&t, &f, &c.items[0]);
+	assert_says(t.data, "host-bound: Python and the short operations ... outside all phases "
+			    "take 34 % of each iteration");
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_says(v.suggestions[0].action, "call fewer, larger operations");
+	assert_float_equal(v.suggestions[0].gain.value, 1 / (1 - 0.40), 1e-9);
+	assert_says(v.suggestions[1].action, "find the lines");
+	verdict_done(&v);
+	f.lines.looks = 300;
+	f.lines.outside_share = 0.62;
+	snprintf(f.lines.outside, sizeof(f.lines.outside), "train.py:62 iou()");
+	sentence_append_headline(&line, &f, &c.items[0]);
+	assert_says(line.data, "... mostly train.py:62 iou()");
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_says(
+		v.suggestions[0].basis, "... 62 % of the samples there are in train.py:62 iou()");
+	verdict_done(&v);
+}
+
+// Samples of large tensors, of a device that is waited for, of another framework; and a script that
+// mostly runs Python.
+static void operations_that_are_not_short(void **state)
+{
+	(void)state;
+	struct facts f = loop_over_elements();
+	struct causes c;
+	struct verdict v = {0};
+	_cleanup_text_ struct text t = {0};
+	f.calls_in_other = 0.02;
+	f.python_in_other = 0.01;
+	f.native_in_other = 0;
+	f.code.share[CODE_FRAMEWORK] = 0.58;
+	f.code.share[CODE_INTERPRETER] = 0.04;
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_COMPUTE);
+	assert_null(causes_get(&c, BOTTLENECK_LAUNCH));
+	f.calls_in_other = 0.21;
+	f.framework = FRAMEWORK_JAX;
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_LAUNCH));
+	f = loop_over_elements();
+	f.python_in_other = 0.31;
+	f.calls_in_other = 0.06;
+	f.native_in_other = 0;
+	f.code.share[CODE_FRAMEWORK] = 0.27;
+	f.code.share[CODE_INTERPRETER] = 0.35;
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
+	sentence_append_headline(&t, &f, &c.items[0]);
+	assert_says(t.data, "host-bound: Python and the short operations that it calls take 39 % "
+	                    "of each iteration");
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_says(v.suggestions[0].action, "find the lines");
+	verdict_done(&v);
+}
+
 // As seen: a thread that fetches at a limited rate, into a queue of one.
 static void a_thread_that_waits_itself(void **state)
 {
@@ -1156,6 +1245,8 @@ int main(void)
 		cmocka_unit_test(why_a_rank_is_slower),
 		cmocka_unit_test(the_output_of_processes),
 		cmocka_unit_test(libraries_that_a_step_calls),
+		cmocka_unit_test(short_operations_outside_phases),
+		cmocka_unit_test(operations_that_are_not_short),
 		cmocka_unit_test(a_thread_that_waits_itself),
 		cmocka_unit_test(objects_that_are_handed_over),
 		cmocka_unit_test(collections_that_hooks_timed),

@@ -67,6 +67,28 @@ static void code_has_a_class(void **state)
 	assert_int_equal(profile_classify("[jit]", NULL, CODE_OTHER), CODE_OTHER);
 }
 
+// Names as PyTorch's libraries have them.
+static void functions_that_lead_to_an_operation(void **state)
+{
+	(void)state;
+	static const char *const lead[] = {"_ZN2at4_ops4item4callERKNS_6TensorE",
+		"_ZN3c1010TensorImplD1Ev", "_ZNK3c106ScalarngEv",
+		"_ZN5torch8autograd22DifferentiableViewMetaC2E",
+		"_ZN2at18TensorIteratorBase13compute_shapeERKNS_20TensorIteratorConfigE",
+		"_ZN2at6detail13empty_genericE"};
+	static const char *const compute[] = {NULL, "_ZN2at15CPUGeneratorImpl8random64Ev",
+		"_ZN3c1012function_refIFvPPcPKlllEE11callback_"
+		"fnIN2at6native4AVX216VectorizedLoop2d",
+		"_ZNK2at18TensorIteratorBase15serial_for_eachE", "Sleef_finz_expf8_u10avx2",
+		"mkl_vml_kernel_sTanh_EXHAynn", "_ZN2at6native3addE"};
+	for (size_t i = 0; i < ARRAY_LENGTH(lead); i++) {
+		assert_true(profile_dispatches(lead[i]));
+	}
+	for (size_t i = 0; i < ARRAY_LENGTH(compute); i++) {
+		assert_false(profile_dispatches(compute[i]));
+	}
+}
+
 // Symbols -----------------------------------------------------------------------------------------
 
 __attribute__((noinline)) static int a_function_of_this_test(int value)
@@ -232,6 +254,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(matrices_of_doubles),
 		cmocka_unit_test(code_has_a_class),
+		cmocka_unit_test(functions_that_lead_to_an_operation),
 		cmocka_unit_test(a_function_is_named),
 		cmocka_unit_test(hostile_files_have_no_names),
 		cmocka_unit_test(lines_of_maps_are_parsed),
