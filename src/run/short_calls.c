@@ -73,11 +73,14 @@ static int take_row(void *context, sqlite3_stmt *row)
 	if (!path || count <= 0 || count > UINT32_MAX || !trains) {
 		return 0;
 	}
-	enum code_class class = profile_classify(path, symbol, CODE_OTHER);
+	// PyTorch's libraries generate matrix kernels at run time.
+	enum code_class class = profile_classify(path, symbol, CODE_KERNELS);
+	bool computes = class == CODE_KERNELS || class == CODE_FRAMEWORK || class == CODE_COPYING;
 	bool python = class == CODE_INTERPRETER || class == CODE_COLLECTION;
 	bool dispatch = class == CODE_FRAMEWORK && profile_dispatches(symbol);
 	l->calls->samples += (uint64_t)count;
 	l->calls->interpreter += python ? (uint64_t)count : 0;
+	l->calls->arithmetic += computes ? (uint64_t)count : 0;
 	l->calls->dispatch += dispatch ? (uint64_t)count : 0;
 	if (dispatch ||
 		(class != CODE_FRAMEWORK && class != CODE_ALLOCATION && class != CODE_COPYING)) {

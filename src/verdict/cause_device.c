@@ -591,12 +591,14 @@ static void advise_launch(struct book *b, const struct cause *cause)
 
 // Computing ---------------------------------------------------------------------------------------
 
-// Arithmetic outside phases: samples find more of it than fits into the phases of steps.
+// Arithmetic outside phases: as samples find it there, or more of it than fits into the phases of
+// steps, which may have waited for a CPU.
 static double computes_elsewhere(const struct facts *f)
 {
 	double computes = leader_computes(f) - calls_operations(f);
 	double rest = fmax(0, computes - step_share(f) - prepares_itself(f));
-	return fmin(rest, facts_share(f, PHASE_OTHER));
+	double there = cause_known(f->arithmetic_in_other) - calls_operations(f);
+	return fmin(fmax(rest, fmin(there, computes)), facts_share(f, PHASE_OTHER));
 }
 
 static double found_share(const struct causes *found, enum bottleneck bottleneck)
@@ -854,6 +856,10 @@ static struct judgement judge_not_known(const struct facts *f, const struct caus
 		return (struct judgement){0, PHASE_OTHER};
 	}
 	rest -= f->waits.in_step[WAIT_FSYNC] >= WORTH ? cause_synced(f) : 0;
+	// A lack of CPUs has its part of this time.
+	rest -= causes_get(found, BOTTLENECK_CONTENTION)
+	                ? cause_known(f->main_queued) * facts_share(f, PHASE_OTHER)
+	                : 0;
 	rest -= computes_elsewhere(f) + found_share(found, BOTTLENECK_LAUNCH) +
 	        found_share(found, BOTTLENECK_ALLOCATION);
 	return (struct judgement){fmax(0, rest), PHASE_OTHER};

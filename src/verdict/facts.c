@@ -684,7 +684,7 @@ void facts_init(struct facts *f)
 	}
 	f->length_s = unknown;
 	f->native_in_other = f->python_in_data = f->all_in_other = NAN;
-	f->python_in_other = f->calls_in_other = NAN;
+	f->python_in_other = f->calls_in_other = f->arithmetic_in_other = NAN;
 	f->parameters = f->parameters_omitted = NAN;
 	f->collections = (struct collection_facts){NAN, NAN, NAN, NAN, NAN};
 	f->long_waits = (struct long_wait_facts){NAN, NAN, NAN};
@@ -1260,6 +1260,7 @@ static void fill_short_calls(
 		return;
 	}
 	f->python_in_other = cpus_in_phase(time, a, PHASE_OTHER, calls.interpreter, f);
+	f->arithmetic_in_other = cpus_in_phase(time, a, PHASE_OTHER, calls.arithmetic, f);
 	f->calls_in_other = cpus_in_phase(time, a, PHASE_OTHER, short_calls_samples(&calls), f);
 }
 

@@ -252,6 +252,7 @@ struct facts {
 	// the framework that it calls (run/short_calls.h).
 	double python_in_other;
 	double calls_in_other;
+	double arithmetic_in_other; // includes these
 	// Python's garbage collections of 2 ms or longer, timed by the hooks.
 	struct collection_facts {
 		double in_data; // of iterations' time, while the training thread takes a batch

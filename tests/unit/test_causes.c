@@ -813,10 +813,40 @@ static void operations_that_are_not_short(void **state)
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
 	sentence_append_headline(&t, &f, &c.items[0]);
 	assert_says(t.data, "host-bound: Python and the short operations that it calls take 39 % "
-	                    "of each iteration");
+			    "of each iteration");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_says(v.suggestions[0].action, "find the lines");
 	verdict_done(&v);
+}
+
+// As seen: large tensors are computed after the step, beside other programs. The phases of a step
+// take longer than they compute, so their length says nothing of the time outside.
+static void arithmetic_outside_phases_without_a_cpu(void **state)
+{
+	(void)state;
+	struct facts f = job(0.03);
+	struct causes c;
+	f.share[PHASE_FORWARD] = known(0.18);
+	f.share[PHASE_BACKWARD] = known(0.28);
+	f.share[PHASE_OPTIMIZER] = known(0.01);
+	f.share[PHASE_OTHER] = known(0.50);
+	f.cpus = f.host_cpus = 2;
+	f.main_cpus = f.cpus_used = 0.8;
+	f.others_cpus = f.host_others_cpus = 1.2;
+	f.main_queued = 0.2;
+	add_samples(&f, CODE_FRAMEWORK, 0.8);
+	f.code.share[CODE_FRAMEWORK] = 0.53;
+	f.code.share[CODE_KERNELS] = 0.25;
+	f.code.share[CODE_SYSTEM] = 0.20;
+	f.undisturbed_s = 0.002;
+	f.arithmetic_in_other = 0.32;
+	causes_find(&f, &c);
+	assert_non_null(causes_get(&c, BOTTLENECK_CONTENTION));
+	assert_share(&c, BOTTLENECK_COMPUTE, 0.47 - 0.20 + 0.32);
+	assert_share(&c, BOTTLENECK_NOT_KNOWN, 0.50 - 0.32 - 0.20 * 0.50);
+	f.arithmetic_in_other = NAN; // no samples by phase
+	causes_find(&f, &c);
+	assert_share(&c, BOTTLENECK_NOT_KNOWN, 0.50 - 0.12 - 0.20 * 0.50);
 }
 
 // As seen: a thread that fetches at a limited rate, into a queue of one.
@@ -1247,6 +1277,7 @@ int main(void)
 		cmocka_unit_test(libraries_that_a_step_calls),
 		cmocka_unit_test(short_operations_outside_phases),
 		cmocka_unit_test(operations_that_are_not_short),
+		cmocka_unit_test(arithmetic_outside_phases_without_a_cpu),
 		cmocka_unit_test(a_thread_that_waits_itself),
 		cmocka_unit_test(objects_that_are_handed_over),
 		cmocka_unit_test(collections_that_hooks_timed),

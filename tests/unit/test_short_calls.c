@@ -130,6 +130,7 @@ static void samples_of_a_run(void **state)
 	struct short_calls calls = load(p);
 	assert_int_equal(calls.samples, 40 + 80 + 20 + 100 + 10);
 	assert_int_equal(calls.interpreter, 40);
+	assert_int_equal(calls.arithmetic, 80 + 20 + 100);
 	assert_int_equal(calls.dispatch, 20);
 	assert_int_equal(calls.spread, 20 + 80);
 	assert_int_equal(short_calls_samples(&calls), 80); // four for each of dispatch
@@ -167,11 +168,11 @@ static void each_observation_is_a_bound(void **state)
 		struct short_calls calls;
 		uint64_t samples;
 	} examples[] = {
-		{{246, 76, 55, 124}, 124},
-		{{175, 7, 6, 42}, 24},
-		{{92, 4, 20, 28}, 16},
-		{{49, 20, 20, 20}, 0},
-		{{246, 76, 0, 124}, 0},
+		{{.samples = 246, .interpreter = 76, .dispatch = 55, .spread = 124}, 124},
+		{{.samples = 175, .interpreter = 7, .dispatch = 6, .spread = 42}, 24},
+		{{.samples = 92, .interpreter = 4, .dispatch = 20, .spread = 28}, 16},
+		{{.samples = 49, .interpreter = 20, .dispatch = 20, .spread = 20}, 0},
+		{{.samples = 246, .interpreter = 76, .dispatch = 0, .spread = 124}, 0},
 	};
 	for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
 		assert_int_equal(short_calls_samples(&examples[i].calls), examples[i].samples);
