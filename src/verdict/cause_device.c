@@ -529,6 +529,16 @@ static void advise_lines(struct book *b)
 	}
 }
 
+// Arithmetic outside phases: as samples find it there, or more of it than fits into the phases of
+// steps, which may have waited for a CPU.
+static double computes_elsewhere(const struct facts *f)
+{
+	double computes = leader_computes(f) - calls_operations(f);
+	double rest = fmax(0, computes - step_share(f) - prepares_itself(f));
+	double there = cause_known(f->arithmetic_in_other) - calls_operations(f);
+	return fmin(fmax(rest, fmin(there, computes)), facts_share(f, PHASE_OTHER));
+}
+
 // Vectorised, the same result takes a few operations.
 static void advise_loops(struct book *b)
 {
@@ -549,9 +559,11 @@ static void advise_loops(struct book *b)
 		text_append_string(&basis, " of the samples there are in ");
 		words_append_place(&basis, f->lines.outside, 60);
 	}
-	advice_suggest_at_most(b,
-		fmin(loops_over_elements(f) + calls_libraries(f), facts_share(f, PHASE_OTHER)),
-		&action, &basis);
+	// All that is no arithmetic may belong to the loops, page faults and allocation, too.
+	double other = facts_share(f, PHASE_OTHER);
+	double most = fmax(
+		loops_over_elements(f) + calls_libraries(f), other - computes_elsewhere(f));
+	advice_suggest_at_most(b, fmin(most, other), &action, &basis);
 	advise_lines(b);
 }
 
@@ -590,16 +602,6 @@ static void advise_launch(struct book *b, const struct cause *cause)
 }
 
 // Computing ---------------------------------------------------------------------------------------
-
-// Arithmetic outside phases: as samples find it there, or more of it than fits into the phases of
-// steps, which may have waited for a CPU.
-static double computes_elsewhere(const struct facts *f)
-{
-	double computes = leader_computes(f) - calls_operations(f);
-	double rest = fmax(0, computes - step_share(f) - prepares_itself(f));
-	double there = cause_known(f->arithmetic_in_other) - calls_operations(f);
-	return fmin(fmax(rest, fmin(there, computes)), facts_share(f, PHASE_OTHER));
-}
 
 static double found_share(const struct causes *found, enum bottleneck bottleneck)
 {

@@ -768,8 +768,12 @@ static void short_operations_outside_phases(void **state)
 			    "take 34 % of each iteration");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_says(v.suggestions[0].action, "call fewer, larger operations");
-	assert_float_equal(v.suggestions[0].gain.value, 1 / (1 - 0.40), 1e-9);
+	assert_float_equal(v.suggestions[0].gain.value, 1 / (1 - 0.41), 1e-9); // all of it
 	assert_says(v.suggestions[1].action, "find the lines");
+	verdict_done(&v);
+	f.arithmetic_in_other = 0.21 + 0.05; // of which 0.05 is no short operation
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_float_equal(v.suggestions[0].gain.value, 1 / (1 - 0.40), 1e-9);
 	verdict_done(&v);
 	f.lines.looks = 300;
 	f.lines.outside_share = 0.62;
