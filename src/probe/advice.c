@@ -50,6 +50,8 @@
 #define LIGHT 0.2
 // Copies of the workers below this share of the job's memory are noise.
 #define WORTH_COPIES 0.02
+// A run that reaches this share of its predicted rate needs no other.
+#define AS_PROMISED 0.97
 // Configurations within this share of the best rate are equal: the smallest is advised.
 #define EQUAL 0.01
 // A change is advised if it promises at least this gain.
@@ -68,6 +70,8 @@
 // Where memory does not grow with the batch size: the next one, and how often.
 #define CLIMB 4
 #define CLIMBS_MAX 2
+// Other programs that use this share of the CPUs change rates.
+#define BUSY 0.2
 // Seconds of iterations of the run that confirms; and an error of the rate that ends it no sooner.
 #define LASTING_SECONDS 15.0
 #define LASTING_ERROR 1e-9
@@ -89,6 +93,7 @@ static const char *const step_names[N_ADVICE_STEPS] = {
 	[ADVICE_WORKERS] = "workers",
 	[ADVICE_VERIFY] = "verify",
 	[ADVICE_ADVISED] = "advised",
+	[ADVICE_AGAIN] = "again",
 	[ADVICE_REQUEST] = "request",
 	[ADVICE_CONVERGE] = "converge",
 };
@@ -1867,10 +1872,8 @@ static bool learn(struct work *w, const struct advice_choice *c, const struct ad
 			p, c->batch_size, c->workers, a->predicted, a->bytes_predicted};
 	}
 	a->refuted = a->refuted || !gained;
-	if (gained && p->seen.rate.value >= a->predicted.rate.low) {
-		return false;
-	}
-	return fit_rate(w); // with this run
+	bool kept = gained && p->seen.rate.value >= AS_PROMISED * a->predicted.rate.value;
+	return fit_rate(w) && !kept; // with this run
 }
 
 // Whether a run has shown this configuration, or nothing better than it is to be expected.
@@ -1889,6 +1892,70 @@ static bool is_settled(
 		}
 	}
 	return false;
+}
+
+static bool is_busy(const struct advice *a, const struct advice_probe *p)
+{
+	return p->seen.others_cpus >= BUSY * a->cpus;
+}
+
+// The present configuration's rate, by one run or by two: what both say.
+static struct estimate present_rate(const struct advice *a)
+{
+	const struct estimate *one = &a->now->seen.rate;
+	const struct estimate *two = a->again ? &a->again->seen.rate : one;
+	return (struct estimate){(one->value + two->value) / 2, fmin(one->low, two->low),
+		fmax(one->high, two->high)};
+}
+
+// The faster of its two runs over the slower one; 1: there was one.
+static double differs_by(const struct advice *a)
+{
+	double one = a->now->seen.rate.value, two = a->again ? a->again->seen.rate.value : one;
+	return fmax(one, two) / fmin(one, two);
+}
+
+// Runs the present configuration once more where other programs took CPUs from the runs that are
+// compared: these may have been more in one than in the other. Returns 0 or -ENOMEM.
+static int repeat_present(struct work *w, struct error *e)
+{
+	struct advice *a = w->a;
+	static const struct setting_list none = {0};
+	struct advice_probe *p;
+	struct error why = {0};
+	bool compared = a->measured && !a->keep && (is_busy(a, a->now) || is_busy(a, a->measured));
+	if (!compared || !goes_on(w, a->now->seconds)) {
+		return 0;
+	}
+	const struct wish wish = {.step = ADVICE_AGAIN,
+		.batch_size = -1,
+		.workers = -1,
+		.settings = &none,
+		.iterations = LINE_ITERATIONS,
+		.seconds = RATE_SECONDS};
+	say_probe(w, 1, "the unmodified job again, because other programs are busy");
+	int r = make(w, &wish, &p, &why);
+	if (r == -ENOMEM) {
+		return error_set(e, ENOMEM, "out of memory");
+	}
+	if (r < 0) {
+		return 0;
+	}
+	p->apart = true;
+	if (p->failed || a->interrupted || !(p->seen.rate.value > 0)) {
+		return 0;
+	}
+	a->again = p;
+	struct estimate before = present_rate(a);
+	a->gain = ratio(&a->measured->seen.rate, &before);
+	if (a->gain.value < 1 + EQUAL) { // it was chance
+		a->settings = none;
+		a->base = a->now;
+		a->measured = NULL;
+		a->refuted = true;
+		keep_present(w);
+	}
+	return 0;
 }
 
 // A configuration that ran under the limit shows that its batch size fits, with as many workers:
@@ -2288,10 +2355,14 @@ static int try_allocator(struct work *w, struct error *e)
 		if (r < 0) {
 			return r;
 		}
-		double bytes = p ? limited_bytes(a, p) : NAN;
-		if (p && faster && !(bytes > usable_bytes(w))) {
+		double bytes = p ? limited_bytes(a, p) : NAN, differs = differs_by(a);
+		struct estimate gain = p ? ratio(&p->seen.rate, &before->seen.rate)
+		                         : (struct estimate){NAN, NAN, NAN};
+		gain.low /= differs;
+		gain.high *= differs;
+		if (p && faster && gain.low > 1 && !(bytes > usable_bytes(w))) {
 			a->allocator = now->settings[i];
-			a->allocator_gain = ratio(&p->seen.rate, &before->seen.rate);
+			a->allocator_gain = gain;
 			a->allocator_bytes = bytes;
 		}
 		break; // one allocator is enough
@@ -2362,7 +2433,8 @@ int advice_make(const struct advice_config *config, struct advice *ret, struct e
 	r = r < 0 ? r : ret->now ? probe_workers(&w, e) : 0;
 	if (r == 0 && ret->now) {
 		advise(&w);
-		r = try_allocator(&w, e);
+		r = repeat_present(&w, e);
+		r = r < 0 ? r : try_allocator(&w, e);
 		find_request(&w);
 		r = r < 0 ? r : verify_request(&w, e);
 		r = r < 0 ? r : compare_convergence(&w, e);

@@ -11,6 +11,8 @@
 //     workers   with workers, if the job has none and waits for its batches
 //     verify    the largest batch that should fit, under the limit itself
 //     advised   the advised configuration: its rate beside the predicted one
+//     again     the job as it is once more, where other programs are busy: what the advised one
+//               gains is then not by chance
 //     request   the advised configuration under exactly the limits to ask for
 //     converge  the present and the advised configuration, with epochs of full length, to compare
 //               how the loss falls
@@ -63,6 +65,7 @@ enum advice_step {
 	ADVICE_WORKERS,
 	ADVICE_VERIFY,
 	ADVICE_ADVISED,
+	ADVICE_AGAIN,
 	ADVICE_REQUEST,
 	ADVICE_CONVERGE,
 	N_ADVICE_STEPS,
@@ -195,6 +198,7 @@ struct advice {
 	char *advised_missing; // the run of another configuration failed, not for lack of memory
 	char *workers_missing; // why other numbers of workers could not be tried
 	struct estimate gain; // measured over now; NAN: not measured
+	const struct advice_probe *again; // the present configuration once more; NULL: not made
 	// The best configuration for a number of CPUs, and the best number of workers for batch
 	// sizes that double from the present one.
 	struct advice_choice by_cpus[ADVICE_CPUS_MAX];
@@ -238,7 +242,7 @@ struct advice {
 int advice_make(const struct advice_config *config, struct advice *ret, struct error *e);
 void advice_done(struct advice *a);
 
-// "now", "setting", "line", "workers", "verify", "advised", "request", "converge"
+// "now", "setting", "line", "workers", "verify", "advised", "again", "request", "converge"
 const char *advice_step_name(enum advice_step step);
 // "requested", "cgroup", "address space", "gpu", "machine"
 const char *advice_limit_name(enum advice_limit limit);

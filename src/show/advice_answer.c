@@ -84,6 +84,10 @@ static void put_rate(struct table *table, const struct advice *a)
 {
 	_cleanup_text_ struct text now = {0}, advised = {0}, note = {0};
 	append_number(&now, a->now->seen.rate.value);
+	if (a->again) {
+		text_append_string(&now, ", ");
+		append_number(&now, a->again->seen.rate.value);
+	}
 	if (a->measured && !a->keep) {
 		append_number(&advised, a->measured->seen.rate.value);
 		text_format(&note, "%.2f times", a->gain.value);
