@@ -1015,6 +1015,16 @@ static void add_from(struct advise_options *o, char *run, struct argp_state *sta
 	o->runs[o->n_runs++] = run;
 }
 
+static void add_request(
+	struct advise_options *o, enum advise_request request, struct argp_state *state)
+{
+	if (o->request != REQUEST_NONE && o->request != request) {
+		reading_option_error(
+			state, "advise: --sbatch, --docker and --kubernetes cannot be combined");
+	}
+	o->request = request;
+}
+
 // A run comes before "--", a command after it. With --stalls, and alone, all arguments are the
 // command.
 static void take_argument(struct advise_options *o, char *argument, struct argp_state *state)
@@ -1118,7 +1128,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 	case OPTION_SBATCH:
 	case OPTION_DOCKER:
 	case OPTION_KUBERNETES:
-		o->request = REQUEST_SBATCH + (enum advise_request)(key - OPTION_SBATCH);
+		add_request(o, REQUEST_SBATCH + (enum advise_request)(key - OPTION_SBATCH), state);
 		break;
 	case OPTION_VALIDATE:
 		option = "validate";
@@ -1568,6 +1578,9 @@ static const char *find_wrong(const struct advise_options *o)
 		return "advise: --memory, --cpus, --label, --sbatch, --docker, --kubernetes, "
 		       "--epochs and --verify cannot be combined with --stalls or --try";
 	}
+	if (o->json && o->request != REQUEST_NONE) {
+		return "advise: --json cannot be combined with --sbatch, --docker or --kubernetes";
+	}
 	double unused;
 	bool command = o->command && o->command[0];
 	if (o->scaling != ADVICE_SCALE_NONE &&
@@ -1581,6 +1594,17 @@ static const char *find_wrong(const struct advise_options *o)
 	return (!o->tries && !command) || (o->command && !command)
 	               ? "advise: expected a command to run"
 	               : NULL;
+}
+
+// Checks what only the machine and the command tell, before anything runs.
+static int check_values(const struct advise_options *o, struct error *e)
+{
+	bool alone = !o->from && !o->tries && !o->stalls;
+	_cleanup_close_ int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (alone && o->cpus > 0 && limits_check_cpus((unsigned)o->cpus, root, e) < 0) {
+		return error_prefix(e, "--cpus");
+	}
+	return alone && placeholders_check(o->command, e) < 0 ? error_prefix(e, "advise") : 0;
 }
 
 int command_advise(int argc, char **argv)
@@ -1611,6 +1635,10 @@ int command_advise(int argc, char **argv)
 	const char *wrong = find_wrong(&o);
 	if (wrong) {
 		return command_usage("advise", "%s", wrong);
+	}
+	struct error e = {0};
+	if (check_values(&o, &e) < 0) {
+		return command_usage("advise", "%s", e.text);
 	}
 	_cleanup_(prices_done) struct prices room;
 	if (!reading_prices(o.prices_path, &room, &o.prices)) {

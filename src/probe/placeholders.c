@@ -5,6 +5,7 @@
 
 #include "probe/placeholders.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
@@ -13,7 +14,14 @@
 
 #include "base/cleanup.h"
 #include "base/parse.h"
+#include "base/suggest.h"
 #include "base/text.h"
+
+static const char *const names[N_PLACEHOLDERS] = {
+	[PLACEHOLDER_BATCH_SIZE] = "batch_size",
+	[PLACEHOLDER_WORKERS] = "workers",
+	[PLACEHOLDER_LEARNING_RATE] = "learning_rate",
+};
 
 struct slot { // a placeholder in a word
 	size_t from, to;
@@ -52,16 +60,11 @@ static bool take_default(struct cursor *c, enum placeholder kind, struct slot *r
 // Finds the first placeholder in a word, from an offset on.
 static bool find_slot(const char *word, size_t from, struct slot *ret)
 {
-	static const char *const names[N_PLACEHOLDERS] = {
-		[PLACEHOLDER_BATCH_SIZE] = "{batch_size",
-		[PLACEHOLDER_WORKERS] = "{workers",
-		[PLACEHOLDER_LEARNING_RATE] = "{learning_rate",
-	};
 	for (const char *at = strchr(word + from, '{'); at; at = strchr(at + 1, '{')) {
 		for (enum placeholder kind = 0; kind < N_PLACEHOLDERS; kind++) {
 			struct cursor c = cursor_of(at, strlen(at));
 			struct slot slot = {.kind = kind, .otherwise = NAN};
-			if (!cursor_literal(&c, names[kind]) ||
+			if (!cursor_literal(&c, "{") || !cursor_literal(&c, names[kind]) ||
 				(cursor_literal(&c, "=") && !take_default(&c, kind, &slot)) ||
 				!cursor_literal(&c, "}")) {
 				continue;
@@ -98,6 +101,83 @@ bool placeholders_has(char *const *command, enum placeholder kind, double *ret_o
 	}
 	return false;
 }
+
+// Misspelt ones -----------------------------------------------------------------------------------
+
+enum { NAME_BYTES = 24 }; // of a name that may be misspelt
+
+// So many letters of a name make one error likely: {worker} is {workers}, {markers} is not.
+#define LETTERS_PER_ERROR 4
+
+static bool is_letter(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-';
+}
+
+// The name in braces, in lower case, with "_" for "-". Returns its length; 0: the brace is no
+// placeholder, or belongs to another language: ${name}, {{name}}.
+static size_t read_name(const char *word, const char *brace, char *ret)
+{
+	size_t n = 0;
+	bool other = brace > word && (brace[-1] == '$' || brace[-1] == '{');
+	for (const char *c = brace + 1; !other && is_letter(*c); c++) {
+		if (n == NAME_BYTES - 1) {
+			return 0;
+		}
+		ret[n++] = *c == '-' ? '_' : *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
+	}
+	ret[n] = '\0';
+	return n;
+}
+
+// The placeholder that a name means; NULL: none.
+static const char *find_meant(const char *name)
+{
+	struct suggestion_of_word meant = SUGGEST_NONE;
+	for (enum placeholder kind = 0; kind < N_PLACEHOLDERS; kind++) {
+		suggest_consider(&meant, name, names[kind]);
+	}
+	bool near = meant.word && meant.distance * LETTERS_PER_ERROR <= strlen(meant.word);
+	return near ? meant.word : NULL;
+}
+
+// Checks one pair of braces, which is no placeholder.
+static int check_braces(const char *word, const char *brace, struct error *e)
+{
+	char name[NAME_BYTES];
+	size_t n = read_name(word, brace, name), length = strcspn(brace, "}");
+	const char *value = brace + 1 + n, *meant = n > 0 ? find_meant(name) : NULL;
+	bool valued = *value == '=' && value[1] && value[1] != '}';
+	bool code = strpbrk(word, " \t\n") != NULL; // "{worker}" in a word of code is a variable
+	if (!meant || brace[length] != '}' || !(valued || (*value == '}' && !code))) {
+		return 0;
+	}
+	if (n != strlen(meant) || strncmp(brace + 1, meant, n) != 0) {
+		return error_set(e, EINVAL, "expected the placeholder {%s%.*s}, found '%.*s'",
+			meant, (int)(brace + length - value), value, (int)length + 1, brace);
+	}
+	return error_set(e, EINVAL, "expected a %s as the value of {%s}, found '%.*s'",
+		strcmp(meant, names[PLACEHOLDER_LEARNING_RATE]) == 0 ? "number above 0"
+								     : "whole number",
+		meant, (int)(brace + length - value - 1), value + 1);
+}
+
+int placeholders_check(char *const *command, struct error *e)
+{
+	int r = 0;
+	for (; *command && r == 0; command++) {
+		const char *word = *command;
+		for (const char *at = strchr(word, '{'); at && r == 0; at = strchr(at + 1, '{')) {
+			struct slot slot;
+			bool is = find_slot(word, (size_t)(at - word), &slot) &&
+			          slot.from == (size_t)(at - word);
+			r = is ? 0 : check_braces(word, at, e);
+		}
+	}
+	return r;
+}
+
+// Values ------------------------------------------------------------------------------------------
 
 static void append_value(
 	struct text *text, const struct slot *slot, const struct placeholder_values *values)

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
+
 #define PLACEHOLDER_BATCH_MOST (1 << 24)
 
 enum placeholder {
@@ -31,6 +33,10 @@ struct placeholder_values {
 bool placeholders_any(char *const *command);
 // Whether it has this one; then its default is in *ret_otherwise, NAN without one.
 bool placeholders_has(char *const *command, enum placeholder kind, double *ret_otherwise);
+// Finds braces that are nearly a placeholder: a misspelt name, "{batchsize=16}", or a value that is
+// none, "{workers=two}". Other braces (JSON, format strings, variables of a shell) are the job's.
+// Returns 0, or -EINVAL with a line.
+int placeholders_check(char *const *command, struct error *e);
 // The command with values; ends with NULL. NULL: out of memory.
 char **placeholders_fill(char *const *command, const struct placeholder_values *values);
 void placeholders_free(char **command);

@@ -296,6 +296,13 @@ odd() { # KIND OPTION...
 	run -2 "$STRAIN" advise --cpus 0 -- true
 	run -2 "$STRAIN" advise --stalls --memory 1GB -- true
 	run -2 "$STRAIN" advise --try --sbatch
+	fails_with 2 --sbatch --docker -- "$STRAIN" advise --sbatch --docker -- true
+	fails_with 2 --json --kubernetes -- "$STRAIN" advise --json --kubernetes -- true
+	fails_with 2 --cpus 8000 -- "$STRAIN" advise --cpus 8000 -- true
+	fails_with 2 '{batch_size=16}' '{batchsize=16}' -- "$STRAIN" advise true --batch '{batchsize=16}'
+	fails_with 2 '{workers}' two -- "$STRAIN" advise true --workers '{workers=two}'
+	[ -z "$(ls)" ] # nothing began
+	run -1 --separate-stderr "$STRAIN" advise -- false '{"lr": 0.1}' '{epoch}' "\${batchsize}"
 	mkdir there
 	run -1 --separate-stderr "$STRAIN" advise -o there -- true
 	notes there

@@ -145,6 +145,10 @@ words() {
 	say mark
 	say advise
 	say advise --stalls
+	say advise --sbatch --docker -- true
+	say advise --json --sbatch -- true
+	say advise train.py '{batchsize=16}'
+	say advise train.py '{workers=two}'
 	say advise --try --with LD_PRELOAD=x.so -- true
 	say advise --stalls --limit 1s true
 	say report gil.strain -o page.jpg

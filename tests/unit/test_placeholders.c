@@ -5,6 +5,7 @@
 
 #include "probe/placeholders.h"
 
+#include <errno.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,6 +56,50 @@ static void test_other_braces_stay(void **state)
 	assert_word("{batch_size={batch_size}", 64, 2, "{batch_size=64");
 }
 
+// Asserts the line about a word; NULL: there is none.
+static void assert_checked(const char *word, const char *expected)
+{
+	char copy[80], program[] = "python3", *command[] = {program, copy, NULL};
+	struct error e = {0};
+	assert_true(strlen(word) < sizeof(copy));
+	memcpy(copy, word, strlen(word) + 1);
+	assert_int_equal(placeholders_check(command, &e), expected ? -EINVAL : 0);
+	assert_string_equal(e.text, expected ? expected : "");
+}
+
+static void test_misspelt_ones_are_found(void **state)
+{
+	(void)state;
+	assert_checked("{batchsize=16}",
+		"expected the placeholder {batch_size=16}, found '{batchsize=16}'");
+	assert_checked("--batch={batch-size}",
+		"expected the placeholder {batch_size}, found '{batch-size}'");
+	assert_checked("{BATCH_SIZE=4}{workers}",
+		"expected the placeholder {batch_size=4}, found '{BATCH_SIZE=4}'");
+	assert_checked(
+		"{workers}{worker=2}", "expected the placeholder {workers=2}, found '{worker=2}'");
+	assert_checked("python3 train.py --lr {learnig_rate=0.1}",
+		"expected the placeholder {learning_rate=0.1}, found '{learnig_rate=0.1}'");
+	assert_checked(
+		"{workers=two}", "expected a whole number as the value of {workers}, found 'two'");
+	assert_checked("{learning_rate=0}",
+		"expected a number above 0 as the value of {learning_rate}, found '0'");
+}
+
+static void test_braces_of_the_job_are_allowed(void **state)
+{
+	(void)state;
+	static const char *const words[] = {"{batch_size=16}", "{workers}", "{learning_rate=1e-3}",
+		"{\"lr\": 0.1}", "{'worker': 2}", "{}", "{", "{x}", "{0:.3f}", "{markers}",
+		"{epoch}", "model-{epoch:02d}-{loss:.2f}.pt", "{batch}", "{batch_size:d}",
+		"{batch_size=}", "${batchsize}", "{{worker}}", "{a,b}",
+		"print(f\"{worker} of {n}\")", "{batchsize",
+		"{name_of_more_than_twenty_four_letters=1}"};
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		assert_checked(words[i], NULL);
+	}
+}
+
 static void test_learning_rates(void **state)
 {
 	(void)state;
@@ -88,6 +133,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_values_and_defaults),
 		cmocka_unit_test(test_other_braces_stay),
+		cmocka_unit_test(test_misspelt_ones_are_found),
+		cmocka_unit_test(test_braces_of_the_job_are_allowed),
 		cmocka_unit_test(test_learning_rates),
 		cmocka_unit_test(test_it_is_found_in_any_word),
 	};

@@ -770,15 +770,14 @@ static int read_gpus(struct limits_wanted *w, const char *text, struct error *e)
 
 // ---- CPUs
 
-static int check_quota(const struct limits_place *place, unsigned n, struct error *e)
+static int check_quota(int root_fd, unsigned n, struct error *e)
 {
 	struct cgroup_places places = {0};
 	_cleanup_free_ char *directory = NULL;
 	double quota;
 	int rc = 0;
-	if (cgroup_places_find(place->root_fd, "self", &places, NULL) == 0 &&
-		cgroupfs_cpu_quota(place->root_fd, &places, &quota, &directory) == 0 &&
-		n > ceil(quota)) {
+	if (cgroup_places_find(root_fd, "self", &places, NULL) == 0 &&
+		cgroupfs_cpu_quota(root_fd, &places, &quota, &directory) == 0 && n > ceil(quota)) {
 		rc = error_set(e, ERANGE, "expected at most %g CPUs, the quota of /%s, found %u",
 			quota, directory ? directory : "", n);
 	}
@@ -786,23 +785,44 @@ static int check_quota(const struct limits_place *place, unsigned n, struct erro
 	return rc;
 }
 
+static int check_count(unsigned count, const struct cpus *allowed, struct error *e)
+{
+	_cleanup_text_ struct text list = {0};
+	cpus_append(&list, allowed);
+	return count > cpus_count(allowed)
+	               ? error_set(e, ERANGE,
+				 "expected at most %u, the CPUs available to strain (%s), found %u",
+				 cpus_count(allowed), list.data ? list.data : "", count)
+	               : 0;
+}
+
+static int find_allowed(struct cpus *ret, struct error *e)
+{
+	int rc = cpus_of_self(ret);
+	return rc < 0 ? error_errno(e, -rc, "cannot determine the available CPUs") : 0;
+}
+
+int limits_check_cpus(unsigned count, int root_fd, struct error *e)
+{
+	struct cpus allowed;
+	int rc = find_allowed(&allowed, e);
+	rc = rc < 0 ? rc : check_count(count, &allowed, e);
+	return rc < 0 ? rc : check_quota(root_fd, count, e);
+}
+
 static int choose_cpus(const struct limits_wanted *w, const struct limits_place *place,
 	struct cpus *ret, struct error *e)
 {
 	struct cpus allowed;
-	_cleanup_text_ struct text list = {0};
-	int rc = cpus_of_self(&allowed);
+	int rc = find_allowed(&allowed, e);
+	rc = rc < 0 ? rc : check_count(w->cpu_count, &allowed, e);
 	if (rc < 0) {
-		return error_errno(e, -rc, "cannot determine the available CPUs");
+		return rc;
 	}
-	cpus_append(&list, &allowed);
 	int outside = cpus_first_outside(&w->cpus, &allowed);
-	if (w->cpu_count > cpus_count(&allowed)) {
-		return error_set(e, ERANGE,
-			"expected at most %u, the CPUs available to strain (%s), found %u",
-			cpus_count(&allowed), list.data ? list.data : "", w->cpu_count);
-	}
 	if (w->cpu_count == 0 && outside >= 0) {
+		_cleanup_text_ struct text list = {0};
+		cpus_append(&list, &allowed);
 		return error_set(e, ERANGE, "expected CPUs available to strain (%s), found %d",
 			list.data ? list.data : "", outside);
 	}
@@ -811,7 +831,7 @@ static int choose_cpus(const struct limits_wanted *w, const struct limits_place 
 	} else {
 		*ret = w->cpus;
 	}
-	return check_quota(place, cpus_count(ret), e);
+	return check_quota(place->root_fd, cpus_count(ret), e);
 }
 
 // v1 needs the memory nodes, too; they are copied from the cgroup above.

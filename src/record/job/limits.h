@@ -56,6 +56,9 @@ struct limits_place {
 	const struct error *why_none; // why `cgroup` is NULL
 };
 
+// Whether --cpus COUNT can be set: of the CPUs that this process may use, within the quota of its
+// cgroup. Returns 0, or -errno with a text that does not name the option.
+int limits_check_cpus(unsigned count, int root_fd, struct error *e);
 // Sets all wanted limits. Returns -errno with one line if one cannot be set; limits set before it
 // disappear with the cgroup.
 int limits_set(const struct limits_wanted *wanted, const struct limits_place *place,
