@@ -1461,6 +1461,35 @@ static int write_answer(
 	return status != STATUS_OK ? status : written;
 }
 
+// The first run failed. Says what of it is kept. If the run has no iterations and its output was
+// printed, nothing is, unless the user has named the folder.
+static void leave_failed(const struct advise_options *o, const struct advice *a, const char *folder)
+{
+	struct stat status;
+	bool iterates = false;
+	bool cut = a->failed_output && !interrupted && stat(a->failed_output, &status) == 0 &&
+	           status.st_size > TAIL_BYTES;
+	for (size_t i = 0; i < a->n; i++) {
+		iterates = iterates || a->probes[i].seen.iterations > 0;
+	}
+	if (iterates || cut) {
+		command_detail("        its run and its output are in %s", name_here(folder));
+		return;
+	}
+	static const char *const endings[] = {".strain", ".out"};
+	for (size_t i = 0; i < 2 * (a->n + 1) && !o->folder; i++) {
+		_cleanup_text_ struct text path = {0};
+		text_format(&path, "%s/%02zu-%s%s", folder, i / 2 + 1, advice_step_name(ADVICE_NOW),
+			endings[i % 2]);
+		if (path.data) {
+			unlink(path.data);
+		}
+	}
+	if (!o->folder) {
+		rmdir(folder);
+	}
+}
+
 static int advise_all(const struct advise_options *o, const char *folder)
 {
 	struct advice *a = calloc(1, sizeof(*a));
@@ -1490,13 +1519,14 @@ static int advise_all(const struct advise_options *o, const char *folder)
 		return command_fail("out of memory");
 	}
 	if (!advise_overlay_find(NULL, folder, o->in_place, &overlay)) {
+		leave_failed(o, a, folder);
 		free(a);
 		return STATUS_FAILURE;
 	}
 	int status = STATUS_FAILURE, result = advice_make(&config, a, &e);
 	if (result < 0) {
 		command_fail("%s", e.text);
-		if (a->failed_output) {
+		if (a->failed_output && !interrupted) {
 			advise_print_tail(a->failed_output);
 		}
 	}
@@ -1504,9 +1534,12 @@ static int advise_all(const struct advise_options *o, const char *folder)
 		int written = write_answer(o, a, &config);
 		status = result < 0 ? STATUS_FAILURE : written;
 	}
+	probe_overlay_done(&overlay);
+	if (!a->now) {
+		leave_failed(o, a, folder);
+	}
 	advice_done(a);
 	free(a);
-	probe_overlay_done(&overlay);
 	return interrupted ? 128 + interrupted : status;
 }
 

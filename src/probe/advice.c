@@ -527,7 +527,7 @@ static int make(struct work *w, const struct wish *wish, struct advice_probe **r
 	}
 	int r = record(w, wish, p, output, e);
 	w->a->seconds = seconds_spent(w);
-	if (r < 0 || p->failed) {
+	if (r < 0 || p->failed || p->seen.iterations == 0) {
 		free(w->a->failed_output);
 		w->a->failed_output = take_pointer(output);
 	}
@@ -2225,7 +2225,10 @@ static int probe_now(struct work *w, struct error *e)
 		return error_set(e, ECHILD, "%s", p->reason ? p->reason : "the job failed");
 	}
 	if (p->seen.iterations == 0) {
-		return error_set(e, ENODATA, "no iterations: %s%s",
+		char seconds[32];
+		text_seconds(seconds, sizeof(seconds), p->seconds);
+		return error_set(e, ENODATA, "no iterations%s%s%s: %s%s", p->cut ? " in " : "",
+			p->cut ? seconds : "", p->cut ? ", until --limit interrupted the job" : "",
 			p->seen.rate_missing ? p->seen.rate_missing : "the job marked none",
 			p->seen.hooked ? "; the hooks saw no model being trained" : "");
 	}

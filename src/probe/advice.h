@@ -232,7 +232,7 @@ struct advice {
 
 	bool interrupted;
 	bool out_of_time;
-	char *failed_output; // of the probe that failed; NULL: none
+	char *failed_output; // of the probe that failed or has no iterations; NULL: none
 	double seconds;
 };
 

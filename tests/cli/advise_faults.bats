@@ -71,6 +71,44 @@ job_with() { # BATCH
 	nothing_runs
 }
 
+@test "a start that fails leaves no folder behind, unless it holds more than was printed" {
+	run -1 --separate-stderr "$STRAIN" advise -- sh -c 'echo broken >&2; exit 3'
+	[[ $stderr == *broken* ]]
+	run -1 --separate-stderr "$STRAIN" advise -- ./no-such-program
+	[[ $stderr == *no-such-program* ]]
+	run -1 --separate-stderr "$STRAIN" advise --limit 5s -- python3 -c 'import time; print("waits", flush=True); time.sleep(99)'
+	[[ $stderr == *"no iterations"*--limit*waits* ]]
+	[ -z "$(ls)" ]
+	run -1 --separate-stderr "$STRAIN" advise -o named -- sh -c 'exit 3' # as the user said
+	[ -e named/01-now.strain ]
+	run -1 --separate-stderr "$STRAIN" advise -- sh -c 'seq 1000; exit 3'
+	local folder=(sh-*.advice)
+	[[ $stderr == *"${folder[0]}"* ]]
+	[ "$(head -n 1 "${folder[0]}/01-now.out")" = 1 ]
+	rm -r named "${folder[0]}"
+	cat >dies <<-'EOF'
+		#!/bin/sh
+		for i in $(seq 60); do "$STRAIN" mark iteration $i 8; sleep 0.02; done
+		exit 3
+	EOF
+	chmod +x dies
+	run -1 --separate-stderr "$STRAIN" advise -- ./dies
+	folder=(dies-*.advice)
+	[[ $stderr == *"${folder[0]}"* ]]
+	"$STRAIN" show "${folder[0]}/01-now" | grep -q ITERATIONS
+	rm -r "${folder[0]}"
+	"$STRAIN" advise -- sleep 99 2>said &
+	local advising=$!
+	for _ in $(seq 100); do
+		[ -e "$(echo sleep-*.advice/01-now.strain)" ] && break
+		sleep 0.1
+	done
+	kill -INT "$advising" || kill -TERM "$advising"
+	wait "$advising" || true
+	[ "$(echo *)" = "dies said" ]
+	nothing_runs
+}
+
 @test "on a terminal, the job has one as wide, and its input has ended" {
 	timeout 120 python3 - "$STRAIN" advise --limit 20s --time 5s -o kept -- python3 "$JOB" --terminal <<-'EOF'
 		import fcntl, os, pty, struct, sys, termios
