@@ -124,6 +124,11 @@ const char *advice_verified_name(enum advice_verified verified)
 	return names[verified];
 }
 
+bool advice_gained(const struct estimate *gain)
+{
+	return gain->value >= OBSERVATION_GAIN_MIN && gain->low > 1;
+}
+
 // The state of the work ---------------------------------------------------------------------------
 
 struct work {
@@ -518,6 +523,7 @@ static int make(struct work *w, const struct wish *wish, struct advice_probe **r
 		.workers = wish->workers,
 		.limit_bytes = wish->limit_bytes,
 		.settings = *settings_of(w, wish),
+		.gain = {NAN, NAN, NAN},
 		.virtual_bytes = NAN,
 		.run = probe_path(w, advice_step_name(wish->step), ".strain")};
 	_cleanup_free_ char *output = probe_path(w, advice_step_name(wish->step), ".out");
@@ -1548,6 +1554,13 @@ static bool can_set(const struct work *w, bool workers)
 	       (workers ? now->loader_at && now->workers >= 0 : batch);
 }
 
+// Whether other batch sizes can be chosen: it is known whether they fit.
+static bool can_choose_batch(const struct work *w)
+{
+	const struct advice *a = w->a;
+	return can_set(w, false) && a->has_memory && (!a->largest_missing || a->memory.flat);
+}
+
 // Batch sizes to choose from: powers of two and those halfway between, and the present one.
 static size_t list_batches(const struct work *w, int64_t *ret, size_t most)
 {
@@ -1565,8 +1578,7 @@ static size_t list_batches(const struct work *w, int64_t *ret, size_t most)
 	largest = fmin(largest, fmax((double)now, samples / EPOCH_BATCHES));
 	size_t n = 0;
 	ret[n++] = now;
-	bool changes = can_set(w, false) && a->has_memory && // whether others fit is known
-	               (!a->largest_missing || a->memory.flat);
+	bool changes = can_choose_batch(w);
 	for (int64_t size = 1; changes && size <= BATCH_MOST && n + 2 < most; size *= 2) {
 		const int64_t sizes[] = {size, size + size / 2};
 		for (size_t i = 0; i < (size > 1 ? 2 : 1); i++) {
@@ -1976,6 +1988,15 @@ static void take_verified(struct advice *a)
 	a->largest.high = fmax(a->largest.high, a->largest.value);
 }
 
+// Notes which other configurations have a predicted rate.
+static void note_compared(struct work *w)
+{
+	struct choices all;
+	list_choices(w, w->a->cpus, &all);
+	w->a->compared_batches = can_choose_batch(w);
+	w->a->compared_workers = all.last > all.first;
+}
+
 // Chooses the configuration and runs it. If it fails for lack of memory or is slower than
 // predicted, the models learn from it, and another one is chosen.
 static void advise(struct work *w)
@@ -1988,20 +2009,18 @@ static void advise(struct work *w)
 	if (!fit_rate(w)) {
 		return;
 	}
+	note_compared(w);
 	for (int i = 0; i < ADVISED_MAX; i++) {
 		struct advice_choice c = choose(w, a->cpus, 1, most);
 		if (is_settled(a, &c, &best)) {
 			break;
 		}
 		set_advised(w, c.batch_size, c.workers);
-		if (!goes_on(w, a->now->seconds)) {
-			if (i == 0) { // predicted, not tried
-				fill_tables(w);
-				return;
-			}
-			break;
+		const struct advice_probe *p = goes_on(w, a->now->seconds) ? try_advised(w) : NULL;
+		if (i == 0 && (!p || a->interrupted)) { // predicted, not tried
+			fill_tables(w);
+			return;
 		}
-		const struct advice_probe *p = try_advised(w);
 		if (!p || a->interrupted || !learn(w, &c, p, &best, &most)) {
 			break;
 		}
@@ -2273,7 +2292,7 @@ static int try_setting(struct work *w, const struct wish *wish, const struct est
 	struct error why = {0};
 	*ret = NULL;
 	setting_append(&words, wish->settings);
-	say_probe(w, 5, "with %s", words.data ? words.data : "");
+	say_probe(w, 5, "%s", words.data ? words.data : "");
 	if (make(w, wish, ret, &why) == -ENOMEM) {
 		return error_set(e, ENOMEM, "out of memory");
 	}
@@ -2285,8 +2304,8 @@ static int try_setting(struct work *w, const struct wish *wish, const struct est
 		*ret = NULL;
 		return 0;
 	}
-	struct estimate gain = ratio(&(*ret)->seen.rate, before);
-	*ret_faster = gain.value >= OBSERVATION_GAIN_MIN && gain.low > 1;
+	(*ret)->gain = ratio(&(*ret)->seen.rate, before);
+	*ret_faster = advice_gained(&(*ret)->gain);
 	return 0;
 }
 
@@ -2354,10 +2373,12 @@ static int try_allocator(struct work *w, struct error *e)
 		if (!goes_on(w, a->now->seconds)) {
 			break;
 		}
+		size_t n = a->n;
 		int r = try_setting(w, &wish, &before->seen.rate, &p, &faster, e);
 		if (r < 0) {
 			return r;
 		}
+		a->allocator_tried = a->n > n ? &a->probes[n] : NULL;
 		double bytes = p ? limited_bytes(a, p) : NAN, differs = differs_by(a);
 		struct estimate gain = p ? ratio(&p->seen.rate, &before->seen.rate)
 		                         : (struct estimate){NAN, NAN, NAN};

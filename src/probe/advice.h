@@ -77,6 +77,7 @@ struct advice_probe {
 	int64_t workers; // as requested; -1: the script's own
 	uint64_t limit_bytes; // under which it ran; 0: none
 	struct setting_list settings; // with which it ran
+	struct estimate gain; // ADVICE_SETTING: of these, over a run without; NAN: not known
 	bool apart; // these are not the advised ones: the models do not rest on it
 	char *run; // path of its run file
 	struct observation seen;
@@ -147,6 +148,7 @@ struct advice {
 	// Settings of the allocator that make the advised configuration faster. They change the
 	// memory that the job needs, so that everything else is without them.
 	struct setting_list allocator;
+	const struct advice_probe *allocator_tried; // the run with such settings; NULL: none
 	struct estimate allocator_gain;
 	double allocator_bytes; // of what is limited
 	bool placeholders; // the command has them
@@ -193,6 +195,8 @@ struct advice {
 	struct rate_prediction predicted; // at the advised configuration
 	double bytes_predicted;
 	const struct advice_probe *measured; // the run of the advised configuration; NULL: none
+	// The rates of others than the present one were predicted.
+	bool compared_batches, compared_workers;
 	bool did_not_fit; // other configurations were faster, but did not fit when they ran
 	bool refuted; // the run of another configuration did not gain what was predicted
 	char *advised_missing; // the run of another configuration failed, not for lack of memory
@@ -246,5 +250,7 @@ void advice_done(struct advice *a);
 const char *advice_step_name(enum advice_step step);
 // "requested", "cgroup", "address space", "gpu", "machine"
 const char *advice_limit_name(enum advice_limit limit);
+// Whether settings made a run clearly faster.
+bool advice_gained(const struct estimate *gain);
 // "no", "measured", "limit"
 const char *advice_verified_name(enum advice_verified verified);

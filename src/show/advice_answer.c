@@ -578,6 +578,26 @@ static bool changes_script(const struct advice *a, const struct advice_config *c
 	return changes;
 }
 
+// Of which others the rate was predicted; why not of all.
+static void print_compared(FILE *out, const struct advice *a)
+{
+	const char *early = a->interrupted   ? "interrupted"
+	                    : a->out_of_time ? "the time ran out"
+	                                     : NULL;
+	const char *keep = "advice         keep the present configuration: ";
+	if (a->compared_batches) {
+		fprintf(out, "%sno other is predicted to be 3 %% faster\n", keep);
+	} else if (a->compared_workers) {
+		fprintf(out, "%sno other number of workers is predicted to be 3 %% faster%s%s%s\n",
+			keep, early ? "; " : "", early ? early : "",
+			early ? " before other batch sizes were predicted" : "");
+	} else if (early) {
+		fprintf(out, "advice         none: %s before others were predicted\n", early);
+	} else {
+		fprintf(out, "%sothers cannot be predicted\n", keep);
+	}
+}
+
 // Why the present configuration is kept.
 static void print_kept(FILE *out, const struct advice *a)
 {
@@ -590,15 +610,14 @@ static void print_kept(FILE *out, const struct advice *a)
 			text_bytes(limit, sizeof(limit), a->limit_bytes));
 		return;
 	}
-	fprintf(out, "advice         keep the present configuration: ");
-	if (a->advised_missing) {
-		fprintf(out, "%s\n", a->advised_missing);
-	} else if (a->did_not_fit) {
-		fputs("faster ones did not fit when tried\n", out);
-	} else if (a->refuted) {
-		fputs("the most promising one was no faster when tried\n", out);
+	const char *why = a->advised_missing ? a->advised_missing
+	                  : a->did_not_fit   ? "faster ones did not fit when tried"
+	                  : a->refuted       ? "the most promising one was no faster when tried"
+	                                     : NULL;
+	if (why) {
+		fprintf(out, "advice         keep the present configuration: %s\n", why);
 	} else {
-		fputs("no other is predicted to be 3 % faster\n", out);
+		print_compared(out, a);
 	}
 }
 
@@ -658,6 +677,45 @@ static void append_epoch(struct text *t, const struct advice_request *r)
 	if (r->validation >= VALIDATION_LEAST * r->epoch) {
 		text_format(t, " and %s of validation",
 			text_seconds(seconds, sizeof(seconds), r->validation));
+	}
+}
+
+// What a run with settings showed that are not advised.
+static void append_in_vain(struct text *t, const struct advice *a, const struct advice_probe *p)
+{
+	const struct estimate *gain = &p->gain;
+	setting_append(t, &p->settings);
+	if (p->failed || p->seen.killed) {
+		text_format(t, ": %s", p->reason ? p->reason : "a process ran out of memory");
+	} else if (!isfinite(gain->value)) {
+		text_format(t, ": %s", a->interrupted ? "interrupted" : "no rate");
+	} else if (advice_gained(gain)) {
+		text_format(t, ": %.2f times, but %s", gain->value,
+			p == a->allocator_tried ? "it needs too much memory"
+						: "others gained more");
+	} else if (gain->value > 1) {
+		text_format(t, ": not clearly faster (%.2f times", gain->value);
+		if (isfinite(gain->low) && isfinite(gain->high)) {
+			text_format(t, ", %.2f to %.2f", gain->low, gain->high);
+		}
+		text_append_string(t, ")");
+	} else {
+		text_format(t, ": no faster (%.2f times)", gain->value);
+	}
+}
+
+static void print_in_vain(FILE *out, const struct advice *a)
+{
+	const char *head = "tried          ";
+	for (size_t i = 0; i < a->n; i++) {
+		const struct advice_probe *p = &a->probes[i];
+		_cleanup_text_ struct text line = {0};
+		bool advised = p == a->allocator_tried ? a->allocator.n > 0 : p == a->base;
+		if (p->step == ADVICE_SETTING && !advised) {
+			append_in_vain(&line, a, p);
+			fprintf(out, "%s%s\n", head, line.data ? line.data : "");
+			head = INDENT;
+		}
 	}
 }
 
@@ -775,6 +833,9 @@ void advice_answer_print(
 	}
 	if (a->batch_size > 0) {
 		print_command(out, a, config);
+	}
+	print_in_vain(out, a);
+	if (a->batch_size > 0) {
 		print_request(out, a);
 	}
 	print_basis(out, a, folder);
@@ -1055,6 +1116,7 @@ static json_t *probe_json(const struct advice_probe *p)
 	}
 	json_object_set_new(json, "step", json_string(advice_step_name(p->step)));
 	json_object_set_new(json, "with", json_from_text(settings.data));
+	json_object_set_new(json, "gain", number(p->gain.value));
 	json_object_set_new(json, "run", json_from_text(name ? name + 1 : p->run));
 	json_object_set_new(
 		json, "batch_size", whole(o->batch_size > 0 ? o->batch_size : p->batch_size));

@@ -218,6 +218,33 @@ odd() { # KIND OPTION...
 	[ "$(field 'largest["missing"] is not None, a["seconds"] < 55')" = "(True, True)" ]
 }
 
+@test "settings that gained nothing are in the answer" {
+	has_torch
+	cat >faults.py <<-'END'
+		import mmap, torch
+		class Faults(torch.nn.Linear):
+		    def forward(self, batch): # pages that no setting of malloc keeps
+		        for _ in range(10):
+		            held = mmap.mmap(-1, 4 << 20)
+		            held[::4096] = b"x" * 1024
+		            held.close()
+		        return super().forward(batch)
+		model = Faults(1, 1)
+		optimizer = torch.optim.SGD(model.parameters(), 0.01)
+		while True:
+		    optimizer.zero_grad()
+		    model(torch.ones(4, 1)).sum().backward()
+		    optimizer.step()
+	END
+	run -0 --separate-stderr env OMP_NUM_THREADS=1 "$STRAIN" advise --limit 10s -o kept -- /usr/bin/python3 faults.py
+	echo "$stderr" "$output"
+	[ "$(field '"setting" in [r["step"] for r in runs]' kept/advice.json)" = True ] || skip "no samples of the kernel's time"
+	[[ $stderr == *": MALLOC_TRIM_THRESHOLD_="* ]]
+	[[ $output == *"tried          MALLOC_TRIM_THRESHOLD_="*" faster ("* ]] ||
+		[ "$(field 'a["advised"]["allocator"] is not None' kept/advice.json)" = True ]
+	[ "$(field '[0.3 < r["gain"] < 3 for r in runs if r["gain"] is not None]' kept/advice.json)" = "[True]" ]
+}
+
 @test "an endless pass: its shortened ones restart workers, which the job does not" {
 	has_torch
 	odd endless --time 6s --limit 10s

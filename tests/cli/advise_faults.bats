@@ -195,7 +195,10 @@ job_with() { # BATCH
 	wait $advising || true
 	cat said
 	[ "$(field 'largest["missing"] is not None, a["advised"]["batch_size"] in (8, None)' printed)" = "(True, True)" ]
+	[ "$(field '[line.split()[1] for line in a["page"] if line.startswith("advice ")]' printed)" = "['none:']" ]
 	nothing_runs
+	run -0 --separate-stderr advise --time 5s --
+	[[ $output == *"advice         none: the time ran out before"* ]]
 }
 
 @test "processes that the job leaves behind are ended" {
