@@ -193,6 +193,21 @@ void words_append_place(struct text *t, const char *place, size_t columns)
 	text_done(&whole);
 }
 
+bool words_is_wide(double low, double high)
+{
+	return isfinite(low) && isfinite(high) && high > 0 && high > WORDS_WIDE * low;
+}
+
+void words_append_wide(struct text *t, double low, double high)
+{
+	if (words_is_wide(low, high)) {
+		text_append_string(t, "interval says little");
+		if (low > 0) {
+			text_format(t, " (factor of %.2g)", high / low);
+		}
+	}
+}
+
 double words_sum(double a, double b)
 {
 	return isfinite(a) && isfinite(b) ? a + b : isfinite(a) ? a : b;

@@ -38,5 +38,12 @@ size_t words_columns(const char *text);
 // that is too short.
 bool words_append_progress(struct text *t, uint64_t done, uint64_t total, double seconds);
 
+#define WORDS_WIDE 5 // the ends of an interval that says little are further apart than this factor
+
+// Whether an interval of a quantity above 0 says little; false if an end is not known.
+bool words_is_wide(double low, double high);
+// "interval says little (factor of 7.3)"; nothing for other intervals.
+void words_append_wide(struct text *t, double low, double high);
+
 // The sum of the known values among the two.
 double words_sum(double a, double b);

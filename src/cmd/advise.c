@@ -115,6 +115,7 @@ enum {
 	RATE_ITERATIONS,
 	RATE_SECONDS,
 	RATE_CACHED,
+	RATE_NOTE,
 	N_RATE
 };
 
@@ -126,6 +127,7 @@ static const struct column samples_columns[N_RATE] = {
 	[RATE_ITERATIONS] = {"iterations", "ITERATIONS", COLUMN_WHOLE, 3},
 	[RATE_SECONDS] = {"seconds", "TOOK", COLUMN_SECONDS, 4},
 	[RATE_CACHED] = {"cached_at_start", "CACHED BEFORE", COLUMN_RATIO, 1},
+	[RATE_NOTE] = {NULL, "", COLUMN_LABEL, 0},
 };
 
 static struct table *rates_table(const struct stall_runs *runs, const struct column *columns)
@@ -146,6 +148,7 @@ static struct table *rates_table(const struct stall_runs *runs, const struct col
 		table_number(table, RATE_ITERATIONS, (double)p->rate.iterations);
 		table_number(table, RATE_SECONDS, p->seconds);
 		table_number(table, RATE_CACHED, runs->cached[shown[i]]);
+		table_wide(table, RATE_NOTE, p->rate.rate.low, p->rate.rate.high);
 	}
 	return table;
 }
@@ -484,7 +487,17 @@ static int write_results(struct attempt *a)
 
 // Results -----------------------------------------------------------------------------------------
 
-enum { TRY_SETTINGS, TRY_GAIN, TRY_LOW, TRY_HIGH, TRY_PROMISED, TRY_RATE, TRY_PROBES, N_TRY };
+enum {
+	TRY_SETTINGS,
+	TRY_GAIN,
+	TRY_LOW,
+	TRY_HIGH,
+	TRY_PROMISED,
+	TRY_RATE,
+	TRY_PROBES,
+	TRY_NOTE,
+	N_TRY
+};
 
 static const struct column try_samples_columns[N_TRY] = {
 	[TRY_SETTINGS] = {"settings", "TRIED", COLUMN_LABEL, 0},
@@ -494,6 +507,7 @@ static const struct column try_samples_columns[N_TRY] = {
 	[TRY_PROMISED] = {"promised", "PROMISED", COLUMN_NUMBER, 2},
 	[TRY_RATE] = {"rate", "SAMPLES/S", COLUMN_NUMBER, 3},
 	[TRY_PROBES] = {"probes", "PROBES", COLUMN_WHOLE, 4},
+	[TRY_NOTE] = {NULL, "", COLUMN_LABEL, 0},
 };
 
 static double mean_rate(const struct candidate *c)
@@ -520,6 +534,9 @@ static void put_row(struct table *table, const struct candidate *c)
 	table_number(table, TRY_PROMISED, result->settings.n > 0 ? result->promised.value : NAN);
 	table_number(table, TRY_RATE, mean_rate(c));
 	table_number(table, TRY_PROBES, (double)c->n);
+	if (result->settings.n > 0) {
+		table_wide(table, TRY_NOTE, result->gain.low, result->gain.high);
+	}
 }
 
 static void print_table(const struct tries *t)

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/installation.h"
 #include "base/text.h"
+#include "base/words.h"
 #include "cmd/advise_overlay.h"
 #include "cmd/command.h"
 #include "machine/cpus.h"
@@ -553,6 +554,10 @@ static void append_note(struct text *t, const struct asked *a, const struct chec
 {
 	if (k->c.at.extrapolated && isfinite(k->c.at.rate.value)) {
 		text_append_string(t, "extrapolated beyond the observed range");
+	}
+	if (words_is_wide(k->c.at.rate.low, k->c.at.rate.high)) {
+		text_append_string(t, t->length > 0 ? "; " : "");
+		words_append_wide(t, k->c.at.rate.low, k->c.at.rate.high);
 	}
 	if (k->c.note) {
 		text_format(t, "%s%s", t->length > 0 ? "; " : "", k->c.note);

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/secret.h"
 #include "base/text.h"
+#include "base/words.h"
 #include "probe/placeholders.h"
 #include "show/json.h"
 #include "show/table.h"
@@ -56,6 +57,12 @@ static void append_number(struct text *t, double value)
 	}
 }
 
+// Of an interval in parentheses.
+static const char *mark_of(double low, double high)
+{
+	return words_is_wide(low, high) ? "; this says little" : "";
+}
+
 static void put_row(struct table *table, const char *what, const struct text *now,
 	const struct text *advised, const struct text *note)
 {
@@ -92,7 +99,8 @@ static void put_rate(struct table *table, const struct advice *a)
 		append_number(&advised, a->measured->seen.rate.value);
 		text_format(&note, "%.2f times", a->gain.value);
 		if (isfinite(a->gain.low) && isfinite(a->gain.high)) {
-			text_format(&note, " (%.2f to %.2f)", a->gain.low, a->gain.high);
+			text_format(&note, " (%.2f to %.2f%s)", a->gain.low, a->gain.high,
+				mark_of(a->gain.low, a->gain.high));
 		}
 		text_append_string(&note, "; predicted ");
 		append_number(&note, a->predicted.rate.value);
@@ -104,7 +112,7 @@ static void put_rate(struct table *table, const struct advice *a)
 		append_number(&note, a->predicted.rate.low);
 		text_append_string(&note, " to ");
 		append_number(&note, a->predicted.rate.high);
-		text_append_string(&note, ")");
+		text_format(&note, "%s)", mark_of(a->predicted.rate.low, a->predicted.rate.high));
 	}
 	put_row(table, "samples/s", &now, &advised, &note);
 }
@@ -153,8 +161,9 @@ static void put_advised_settings(struct table *table, const struct advice *a)
 	_cleanup_text_ struct text none = {0}, advised = {0}, note = {0};
 	if (a->settings.n > 0) {
 		setting_append(&advised, &a->settings);
-		text_format(&note, "alone %.2f times (%.2f to %.2f)", a->settings_gain.value,
-			a->settings_gain.low, a->settings_gain.high);
+		text_format(&note, "alone %.2f times (%.2f to %.2f%s)", a->settings_gain.value,
+			a->settings_gain.low, a->settings_gain.high,
+			mark_of(a->settings_gain.low, a->settings_gain.high));
 		put_row(table, "settings", &none, &advised, &note);
 	}
 }
@@ -230,8 +239,8 @@ static void print_found(FILE *out, const struct advice *a)
 	char bytes[32];
 	text_bytes(bytes, sizeof(bytes), a->limit_bytes);
 	if (a->verified_batch < 1) {
-		fprintf(out, "%.0f (%.0f to %.0f), not verified", a->largest.value, a->largest.low,
-			a->largest.high);
+		fprintf(out, "%.0f (%.0f to %.0f%s), not verified", a->largest.value,
+			a->largest.low, a->largest.high, mark_of(a->largest.low, a->largest.high));
 	} else if (a->verified == ADVICE_UNDER_LIMIT) {
 		fprintf(out, "%" PRId64 " ran under the limit of %s", a->verified_batch, bytes);
 	} else {
@@ -255,7 +264,9 @@ static void print_found(FILE *out, const struct advice *a)
 	if (a->failed_batch > 0) {
 		fprintf(out, "; %" PRId64 " did not fit", a->failed_batch);
 	} else if (a->verified_batch > 0 && a->largest.high > a->largest.value) {
-		fprintf(out, "; up to %.0f should fit", a->largest.high);
+		bool wide = words_is_wide(a->largest.value, a->largest.high);
+		fprintf(out, "; up to %.0f %s", a->largest.high,
+			wide ? "may fit, but this says little" : "should fit");
 	}
 	if (a->largest_open && !a->whole_epoch) {
 		fputs("; larger ones may fit, since memory does not grow with the batch size up "
@@ -361,7 +372,17 @@ static void print_workers(FILE *out, const struct advice *a)
 	}
 }
 
-enum { CPUS_CPUS, CPUS_RATE, CPUS_LOW, CPUS_HIGH, CPUS_BATCH, CPUS_WORKERS, CPUS_BOUND, N_CPUS };
+enum {
+	CPUS_CPUS,
+	CPUS_RATE,
+	CPUS_LOW,
+	CPUS_HIGH,
+	CPUS_BATCH,
+	CPUS_WORKERS,
+	CPUS_BOUND,
+	CPUS_NOTE,
+	N_CPUS
+};
 
 static const struct column cpus_columns[N_CPUS] = {
 	[CPUS_CPUS] = {"cpus", "CPUS", COLUMN_WHOLE, 0},
@@ -371,6 +392,7 @@ static const struct column cpus_columns[N_CPUS] = {
 	[CPUS_BATCH] = {"batch_size", "BATCH SIZE", COLUMN_WHOLE, 0},
 	[CPUS_WORKERS] = {"workers", "WORKERS", COLUMN_WHOLE, 0},
 	[CPUS_BOUND] = {"limited_by", "LIMITED BY", COLUMN_LABEL, 2},
+	[CPUS_NOTE] = {NULL, "", COLUMN_LABEL, 0},
 };
 
 static struct table *cpus_table(const struct advice *a)
@@ -388,11 +410,21 @@ static struct table *cpus_table(const struct advice *a)
 		table_number(table, CPUS_BATCH, (double)a->by_cpus[i].batch_size);
 		table_number(table, CPUS_WORKERS, (double)a->by_cpus[i].workers);
 		table_text(table, CPUS_BOUND, rate_bound_name(at->bound));
+		table_wide(table, CPUS_NOTE, at->rate.low, at->rate.high);
 	}
 	return table;
 }
 
-enum { BATCH_SIZE, BATCH_WORKERS, BATCH_RATE, BATCH_LOW, BATCH_HIGH, BATCH_MEMORY, N_BATCH };
+enum {
+	BATCH_SIZE,
+	BATCH_WORKERS,
+	BATCH_RATE,
+	BATCH_LOW,
+	BATCH_HIGH,
+	BATCH_MEMORY,
+	BATCH_NOTE,
+	N_BATCH
+};
 
 static const struct column batch_columns[N_BATCH] = {
 	[BATCH_SIZE] = {"batch_size", "BATCH SIZE", COLUMN_WHOLE, 0},
@@ -401,6 +433,7 @@ static const struct column batch_columns[N_BATCH] = {
 	[BATCH_LOW] = {"rate_low", "FROM", COLUMN_NUMBER, 1},
 	[BATCH_HIGH] = {"rate_high", "TO (90 %)", COLUMN_NUMBER, 1},
 	[BATCH_MEMORY] = {"memory", "MEMORY", COLUMN_BYTES, 0},
+	[BATCH_NOTE] = {NULL, "", COLUMN_LABEL, 0},
 };
 
 static struct table *batch_table(const struct advice *a)
@@ -417,6 +450,7 @@ static struct table *batch_table(const struct advice *a)
 		table_number(table, BATCH_LOW, c->at.rate.low);
 		table_number(table, BATCH_HIGH, c->at.rate.high);
 		table_number(table, BATCH_MEMORY, a->by_batch_bytes[i]);
+		table_wide(table, BATCH_NOTE, c->at.rate.low, c->at.rate.high);
 	}
 	return table;
 }
@@ -657,10 +691,11 @@ static void print_command(FILE *out, const struct advice *a, const struct advice
 		_cleanup_text_ struct text words = {0};
 		setting_append(&words, &a->allocator);
 		fprintf(out,
-			"allocator      %s: another %.2f times faster (%.2f to %.2f), using %s of "
-			"memory\n",
+			"allocator      %s: another %.2f times faster (%.2f to %.2f%s), using %s "
+			"of memory\n",
 			words.data ? words.data : "", a->allocator_gain.value,
 			a->allocator_gain.low, a->allocator_gain.high,
+			mark_of(a->allocator_gain.low, a->allocator_gain.high),
 			text_bytes(bytes, sizeof(bytes), a->allocator_bytes));
 	}
 	if (a->batch_size != present_batch(a)) {
@@ -696,7 +731,8 @@ static void append_in_vain(struct text *t, const struct advice *a, const struct 
 	} else if (gain->value > 1) {
 		text_format(t, ": not clearly faster (%.2f times", gain->value);
 		if (isfinite(gain->low) && isfinite(gain->high)) {
-			text_format(t, ", %.2f to %.2f", gain->low, gain->high);
+			text_format(t, ", %.2f to %.2f%s", gain->low, gain->high,
+				mark_of(gain->low, gain->high));
 		}
 		text_append_string(t, ")");
 	} else {

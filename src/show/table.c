@@ -120,6 +120,13 @@ void table_text(struct table *t, size_t column, const char *text)
 	}
 }
 
+void table_wide(struct table *t, size_t column, double low, double high)
+{
+	_cleanup_text_ struct text mark = {0};
+	words_append_wide(&mark, low, high);
+	table_text(t, column, mark.data);
+}
+
 void table_number(struct table *t, size_t column, double value)
 {
 	struct cell *cell = last_row_cell(t, column);

@@ -54,6 +54,9 @@ void table_number(struct table *t, size_t column, double value);
 // Keeps every digit, also beyond 2^53.
 void table_integer(struct table *t, size_t column, int64_t value);
 
+// A mark on an interval that says little (words_append_wide); missing for others.
+void table_wide(struct table *t, size_t column, double low, double high);
+
 struct table_style {
 	unsigned width; // of the terminal; 0: no limit
 	bool colour;

@@ -83,6 +83,26 @@ static void test_people_see_units(void **state)
 	table_free(t);
 }
 
+static void test_a_wide_interval_is_marked_for_people(void **state)
+{
+	(void)state;
+	static const struct column rates[] = {
+		{"low", "FROM", COLUMN_NUMBER, 0}, {NULL, "", COLUMN_LABEL, 0}};
+	struct table *t;
+	assert_int_equal(table_new(rates, ARRAY_LENGTH(rates), &t), 0);
+	for (int i = 1; i <= 2; i++) {
+		assert_int_equal(table_row(t), 0);
+		table_number(t, 0, 10);
+		table_wide(t, 1, 10, i * 30);
+	}
+	_cleanup_free_ char *printed = print(t, (struct table_style){0});
+	assert_string_equal(printed, "FROM\n  10\n  10  interval says little (factor of 6)\n");
+	json_t *json = table_to_json(t);
+	assert_int_equal(json_object_size(json_array_get(json, 1)), 1);
+	json_decref(json);
+	table_free(t);
+}
+
 static void test_narrow_terminals(void **state)
 {
 	(void)state;
@@ -193,6 +213,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_people_see_units),
 		cmocka_unit_test(test_a_table_has_titles_of_its_own),
+		cmocka_unit_test(test_a_wide_interval_is_marked_for_people),
 		cmocka_unit_test(test_narrow_terminals),
 		cmocka_unit_test(test_prose_goes_on_below),
 		cmocka_unit_test(test_programs_see_numbers),

@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <math.h>
+
 #include "base/words.h"
 #include "base/cleanup.h"
 
@@ -58,6 +60,24 @@ static void test_a_place_keeps_its_file_and_line(void **state)
 	place("/tmp/\x1b[31mred.py:1", 8, "\u2026/\\x1b[31mred.py:1");
 }
 
+static void test_a_wide_interval_says_little(void **state)
+{
+	(void)state;
+	static const struct {
+		double low, high;
+		const char *expected;
+	} cases[] = {{10, 73, "interval says little (factor of 7.3)"}, {10, 50, ""},
+		{0, 40, "interval says little"}, {-3, 1, "interval says little"}, {-3, -1, ""},
+		{NAN, 40, ""}, {10, NAN, ""}, {0, 0, ""}};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct text t = {0};
+		words_append_wide(&t, cases[i].low, cases[i].high);
+		assert_string_equal(t.data ? t.data : "", cases[i].expected);
+		assert_int_equal(words_is_wide(cases[i].low, cases[i].high), t.length > 0);
+		text_done(&t);
+	}
+}
+
 static void test_a_number_keeps_its_unit(void **state)
 {
 	(void)state;
@@ -74,6 +94,7 @@ static void test_a_number_keeps_its_unit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_wide_interval_says_little),
 		cmocka_unit_test(test_a_number_keeps_its_unit),
 		cmocka_unit_test(test_a_place_keeps_its_file_and_line),
 		cmocka_unit_test(test_progress),
