@@ -84,6 +84,8 @@
 #define START_SECONDS 8 // of a job, roughly, before its first iteration
 
 enum { CONFIRMS_MAX = 4 };
+// Runs with larger sizes where memory is flat, the search, and one that measures memory nearer.
+enum { VERIFIES = CLIMBS_MAX + BATCH_SEARCH_RUNS_MAX + 1 };
 enum { ADVISED_MAX = 3, SETTINGS_TRIED = 2 };
 
 static const char *const step_names[N_ADVICE_STEPS] = {
@@ -131,6 +133,19 @@ bool advice_gained(const struct estimate *gain)
 
 // The state of the work ---------------------------------------------------------------------------
 
+// Stages that make probes, in their order.
+enum stage {
+	STAGE_NOW,
+	STAGE_SETTINGS,
+	STAGE_LINE,
+	STAGE_VERIFY,
+	STAGE_WORKERS,
+	STAGE_ADVISED,
+	STAGE_ALLOCATOR,
+	STAGE_REQUEST,
+	N_STAGES,
+};
+
 struct work {
 	const struct advice_config *config;
 	struct advice *a;
@@ -140,6 +155,8 @@ struct work {
 	bool cannot_limit; // a memory limit could not be set
 	double virtual_bytes; // of the probe that runs
 	bool out_of_memory; // no memory of our own
+	enum stage stage; // that made the last probe
+	size_t stage_from; // probes made before it
 	double too_long_s; // a probe with a larger batch size would take so long; 0: none was left
 	                   // out
 };
@@ -176,25 +193,64 @@ static double seconds_spent(const struct work *w)
 	return (double)(clock_monotonic_ns() - w->start_ns) / 1e9;
 }
 
-// Says which probe comes next, and roughly how long all that are left will take, at the pace so
-// far.
-static void say_probe(const struct work *w, unsigned left, const char *format, ...)
+// Probes still to make.
+struct left {
+	unsigned least, most;
+};
+
+static struct left probes_left(const struct work *w);
+
+// The time of the probes that are left: of the fewest at the mean pace so far, of the most at that
+// of the slowest, until --time.
+static void append_time_left(struct text *t, const struct work *w, const struct left *left)
+{
+	const struct advice *a = w->a;
+	double slowest = 0, spent = seconds_spent(w);
+	double until = fmax(0, (double)w->config->time_ns / 1e9 - spent);
+	char least[32], most[32];
+	for (size_t i = 0; i < a->n; i++) {
+		slowest = fmax(slowest, a->probes[i].seconds);
+	}
+	double from = left->least * spent / (double)a->n;
+	double to = fmax(from, fmin(left->most * slowest, until + slowest));
+	to += 2 * (double)w->config->converge_ns / 1e9;
+	text_seconds(least, sizeof(least), from);
+	text_seconds(most, sizeof(most), to);
+	if (strcmp(least, most) == 0) {
+		text_format(t, "about %s left", least);
+	} else {
+		text_format(t, "%s to %s left", least, most);
+	}
+}
+
+// Says which probe comes next, and how many may follow.
+static void say_probe(struct work *w, enum stage stage, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-static void say_probe(const struct work *w, unsigned left, const char *format, ...)
+static void say_probe(struct work *w, enum stage stage, const char *format, ...)
 {
-	char what[200], seconds[32];
+	char what[200];
+	size_t n = w->a->n;
+	_cleanup_text_ struct text total = {0}, time = {0};
 	va_list arguments;
 	va_start(arguments, format);
 	vsnprintf(what, sizeof(what), format, arguments);
 	va_end(arguments);
-	if (w->a->n == 0) {
+	if (stage > w->stage) {
+		w->stage = stage;
+		w->stage_from = n;
+	}
+	if (n == 0) {
 		say(w, "probe 1: %s", what);
 		return;
 	}
-	double each = seconds_spent(w) / (double)w->a->n;
-	say(w, "probe %zu of about %zu: %s; about %s left", w->a->n + 1, w->a->n + left, what,
-		text_seconds(seconds, sizeof(seconds), each * left));
+	struct left left = probes_left(w);
+	append_time_left(&time, w, &left);
+	if (left.most > left.least) {
+		text_format(&total, "%zu to ", n + left.least);
+	}
+	say(w, "probe %zu of %s%zu: %s; %s", n + 1, total.data ? total.data : "", n + left.most,
+		what, time.data ? time.data : "");
 }
 
 // Whether another probe may start, of about so many seconds.
@@ -888,8 +944,8 @@ static int probe_line(struct work *w, int64_t batch, bool rated, struct error *e
 		.workers = -1,
 		.iterations = LINE_ITERATIONS,
 		.seconds = rated ? RATE_SECONDS : 0};
-	say_probe(w, w->a->n_points < 2 && !w->a->pinned ? 5 : 3, "memory%s at batch size %" PRId64,
-		rated ? " and rate" : "", batch);
+	say_probe(
+		w, STAGE_LINE, "memory%s at batch size %" PRId64, rated ? " and rate" : "", batch);
 	int r = make(w, &wish, &p, &why);
 	if (r == -ENOMEM) {
 		return error_set(e, ENOMEM, "out of memory");
@@ -991,7 +1047,7 @@ static int verify(
 		.iterations = iterations};
 	char limit[32];
 	text_bytes(limit, sizeof(limit), a->limit_bytes);
-	say_probe(w, 2, "batch size %" PRId64 "%s%s", batch,
+	say_probe(w, STAGE_VERIFY, "batch size %" PRId64 "%s%s", batch,
 		limits ? " under a limit of " : ", to measure its memory", limits ? limit : "");
 	int r = make(w, &wish, &p, &why);
 	if (r < 0 && limits && r != -ENOMEM) { // the limit could not be set
@@ -1398,7 +1454,7 @@ static int probe_workers(struct work *w, struct error *e)
 		.workers = workers,
 		.iterations = LINE_ITERATIONS,
 		.seconds = RATE_SECONDS};
-	say_probe(w, 2, "%s", workers > 0 ? "one loader worker" : "no loader worker");
+	say_probe(w, STAGE_WORKERS, "%s", workers > 0 ? "one loader worker" : "no loader worker");
 	int r = make(w, &wish, &p, &why);
 	if (r == 0) {
 		(void)follows_workers(a, p);
@@ -1783,7 +1839,7 @@ static struct advice_probe *try_advised(struct work *w)
 		.limit_bytes = a->now->seen.leak_per_iteration > 0 ? 0 : limit_to_set(w),
 		.iterations = LINE_ITERATIONS,
 		.seconds = RATE_SECONDS};
-	say_probe(w, 1,
+	say_probe(w, STAGE_ADVISED,
 		"the advised configuration, batch size %" PRId64 " with %" PRId64 " worker%s",
 		a->batch_size, a->workers, a->workers == 1 ? "" : "s");
 	if (make(w, &wish, &p, &why) < 0 && wish.limit_bytes > 0) { // the limit could not be set
@@ -2117,7 +2173,7 @@ static int verify_request(struct work *w, struct error *e)
 		.cpus = a->request.cpus,
 		.iterations = LINE_ITERATIONS,
 		.seconds = RATE_SECONDS};
-	say_probe(w, 1, "the advised configuration under the limits to request");
+	say_probe(w, STAGE_REQUEST, "the advised configuration under the limits to request");
 	int r = make(w, &wish, &p, &why);
 	if (r == -ENOMEM) {
 		return error_set(e, ENOMEM, "out of memory");
@@ -2220,7 +2276,7 @@ static int probe_now(struct work *w, struct error *e)
 		.workers = -1,
 		.iterations = LINE_ITERATIONS,
 		.seconds = RATE_SECONDS};
-	say_probe(w, 1, "the unmodified job");
+	say_probe(w, STAGE_NOW, "the unmodified job");
 	int r = make(w, &wish, &p, e);
 	if (r == 0 && p->failed && p->seen.shortened && !a->interrupted) {
 		_cleanup_text_ struct text line = {0};
@@ -2285,14 +2341,14 @@ static bool is_of_allocator(const struct setting_list *settings)
 
 // Runs a configuration with settings. *ret is NULL if it failed or was not made; else whether it
 // was clearly faster than `before` is in *ret_faster.
-static int try_setting(struct work *w, const struct wish *wish, const struct estimate *before,
-	struct advice_probe **ret, bool *ret_faster, struct error *e)
+static int try_setting(struct work *w, enum stage stage, const struct wish *wish,
+	const struct estimate *before, struct advice_probe **ret, bool *ret_faster, struct error *e)
 {
 	_cleanup_text_ struct text words = {0};
 	struct error why = {0};
 	*ret = NULL;
 	setting_append(&words, wish->settings);
-	say_probe(w, 5, "%s", words.data ? words.data : "");
+	say_probe(w, stage, "%s", words.data ? words.data : "");
 	if (make(w, wish, ret, &why) == -ENOMEM) {
 		return error_set(e, ENOMEM, "out of memory");
 	}
@@ -2331,7 +2387,7 @@ static int try_settings(struct work *w, struct error *e)
 			break;
 		}
 		tried++;
-		int r = try_setting(w, &wish, &a->base->seen.rate, &p, &faster, e);
+		int r = try_setting(w, STAGE_SETTINGS, &wish, &a->base->seen.rate, &p, &faster, e);
 		if (r < 0) {
 			return r;
 		}
@@ -2374,7 +2430,7 @@ static int try_allocator(struct work *w, struct error *e)
 			break;
 		}
 		size_t n = a->n;
-		int r = try_setting(w, &wish, &before->seen.rate, &p, &faster, e);
+		int r = try_setting(w, STAGE_ALLOCATOR, &wish, &before->seen.rate, &p, &faster, e);
 		if (r < 0) {
 			return r;
 		}
@@ -2392,6 +2448,53 @@ static int try_allocator(struct work *w, struct error *e)
 		break; // one allocator is enough
 	}
 	return 0;
+}
+
+// The probes of a whole stage. It makes fewer if a probe fails or takes too long.
+static struct left probes_of(const struct work *w, enum stage stage)
+{
+	const struct observation *now = w->a->now ? &w->a->now->seen : NULL;
+	bool regular = is_regular(w->a), line = now && can_set(w, false);
+	unsigned of_allocator = 0, others = 0;
+	for (size_t i = 0; now && i < now->n_settings; i++) {
+		bool is = is_of_allocator(&now->settings[i]);
+		of_allocator = is ? 1 : of_allocator;
+		others += !is && others < SETTINGS_TRIED;
+	}
+	switch (stage) {
+	case STAGE_SETTINGS:
+		return (struct left){others, others};
+	case STAGE_LINE: // a second size, or one below it; each twice; two further
+		return line ? (struct left){regular ? 1 : 3, regular ? 4 : 6} : (struct left){0, 0};
+	case STAGE_VERIFY:
+		line = line && !w->a->largest_missing;
+		return (struct left){0, line ? VERIFIES + (regular ? 0 : CONFIRMS_MAX) : 0};
+	case STAGE_WORKERS:
+		return now && other_workers(w) >= 0 ? (struct left){1, 1} : (struct left){0, 0};
+	case STAGE_ADVISED:
+		return (struct left){0, line || (now && can_set(w, true)) ? ADVISED_MAX : 0};
+	case STAGE_ALLOCATOR:
+		return (struct left){of_allocator, of_allocator};
+	case STAGE_REQUEST:
+		return w->config->verify ? (struct left){1, 1} : (struct left){0, 0};
+	default:
+		return (struct left){0, 0};
+	}
+}
+
+// With the one that begins now.
+static struct left probes_left(const struct work *w)
+{
+	struct left left = probes_of(w, w->stage);
+	unsigned made = (unsigned)(w->a->n - w->stage_from);
+	left.least = left.least > made + 1 ? left.least - made : 1;
+	left.most = left.most > made + 1 ? left.most - made : 1;
+	for (enum stage stage = w->stage + 1; stage < N_STAGES; stage++) {
+		struct left more = probes_of(w, stage);
+		left.least += more.least;
+		left.most += more.most;
+	}
+	return left;
 }
 
 // Whether the batch size can be set; else says why not.

@@ -10,7 +10,7 @@
 #include <math.h>
 
 // Runs under the limit; and if they do not agree with the line.
-enum { VERIFIES_MAX = 3, VERIFIES_BENT = 6 };
+enum { VERIFIES_MAX = 3, VERIFIES_BENT = BATCH_SEARCH_RUNS_MAX };
 
 // With irregular memory, the first batch size to run under the limit is too large with this
 // probability.

@@ -11,6 +11,8 @@
 
 #include "run/phases.h"
 
+enum { BATCH_SEARCH_RUNS_MAX = 6 }; // under the limit
+
 struct batch_search {
 	// Given. Memory that is regular is the same in each run of a batch size; with a pinned
 	// allocator, or on a GPU, it is.

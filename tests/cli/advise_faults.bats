@@ -251,4 +251,13 @@ job_with() { # BATCH
 	run -0 --separate-stderr advise --memory 200MB --json -o kept --
 	echo "$stderr"
 	[ "$(field 'largest["verified"] is not None and largest["verified_by"] in ("limit", "measured")' kept/advice.json)" = True ]
+	# What was said of the number of probes was true.
+	echo "$stderr" >said
+	python3 - "$(field 'len(runs)' kept/advice.json)" <<-'EOF'
+		import re, sys
+		found = re.findall(r"probe (\d+) of (?:(\d+) to )?(\d+): .*; .* left$", open("said").read(), re.M)
+		assert len(found) == int(sys.argv[1]) - 1, found
+		for at, least, most in found:
+		    assert int(at) <= int(least or most) <= int(sys.argv[1]) <= int(most), found
+	EOF
 }
