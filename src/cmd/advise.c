@@ -622,8 +622,11 @@ static void print_text(const struct attempt *a)
 	}
 	print_best(t);
 	if (tries_first_is_cold(t)) {
-		puts("the first probe is excluded: it read its data from storage, the others from "
-		     "memory");
+		char first[32], next[32];
+		printf("the first probe is excluded: it read %s/s from storage while it iterated, "
+		       "the next one %s/s\n",
+			text_bytes(first, sizeof(first), t->stored_rate[0]),
+			text_bytes(next, sizeof(next), t->stored_rate[1]));
 	}
 	if (t->out_of_time) {
 		puts("the time ran out before all settings had the requested number of repeats "

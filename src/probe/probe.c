@@ -26,6 +26,8 @@
 #include "base/parse.h"
 #include "probe/overlay.h"
 #include "run/analysis.h"
+#include "run/names.h"
+#include "run/rate.h"
 #include "runfile/reader.h"
 #include "runfile/still_running.h"
 
@@ -445,6 +447,30 @@ static void read_epoch(struct watched *w, const struct analysis *a, const struct
 	p->fetched = fetched_of(a, &a->tables.epochs.items[at]);
 }
 
+// Reads what the job fetched while it iterated: what it fetches before, such as its program, does
+// not slow its iterations.
+static void read_fetches(struct probe *p, const struct analysis *a, const struct phases *phases)
+{
+	int64_t job = tables_first(&a->tables, ENTITY_JOB);
+	struct stretch stretch = {0};
+	bool any = false;
+	for (size_t i = 0; i < phases->n_iterations; i++) {
+		const struct iteration *at = &phases->iterations[i];
+		if (!at->warm_up) {
+			stretch.from_us = any ? stretch.from_us : at->start_ns / 1000;
+			stretch.to_us = at->end_ns / 1000;
+			any = true;
+		}
+	}
+	p->stored_rate = p->asked_rate = NAN;
+	if (any && job > 0) {
+		p->stored_rate = rate_over(
+			a->tables.reader, &a->stops, job, NAME_READ_STORAGE, &stretch);
+		p->asked_rate = rate_over(
+			a->tables.reader, &a->stops, job, NAME_READ_ASKED, &stretch);
+	}
+}
+
 // Reads the rate from the finished recording.
 static int read_rate(struct watched *w, struct error *e)
 {
@@ -462,6 +488,7 @@ static int read_rate(struct watched *w, struct error *e)
 		probe_rate_of(&phases, &p->rate);
 		p->no_rate = phases.missing ? strdup(phases.missing) : NULL;
 		p->fetched = fetched_of(&a, NULL);
+		read_fetches(p, &a, &phases);
 		if (w->config->warm_epochs > 0) {
 			read_epoch(w, &a, &phases);
 		}

@@ -65,6 +65,9 @@ struct probe {
 	// share of the bytes read that came from storage, in the whole run or in the epoch of the
 	// rate; NAN: not known
 	double fetched;
+	// Bytes per second while it iterates, without warm-up: from storage, and of all that it
+	// read; NAN: not known.
+	double stored_rate, asked_rate;
 };
 
 // Whether batches prepared in advance are too large a part of those in the rate: then it is the

@@ -76,8 +76,10 @@ unsigned design_turn(struct design design, unsigned round, unsigned i)
 
 enum { STRINGS_MOST = 64 };
 
-// A probe that fetched a larger share of its reads from storage was cold.
+// A probe was cold if it fetched a larger share of its reads from storage while it iterated, and at
+// least so many bytes per second: less slows no job.
 #define COLD_FETCHED 0.02
+#define COLD_LEAST 1e5
 
 // Strings, terminated by NULL; all are owned.
 struct strings {
@@ -328,8 +330,9 @@ static int take_probe(struct tries *t, struct candidate *c, const struct probe *
 		return error_set(e, ENODATA, "only some of the runs count samples");
 	}
 	t->of_samples = rate->of_samples;
-	if (c == &t->without && c->n < ARRAY_LENGTH(t->fetched)) {
-		t->fetched[c->n] = probe->fetched;
+	if (c == &t->without && c->n < ARRAY_LENGTH(t->stored_rate)) {
+		t->stored_rate[c->n] = probe->stored_rate;
+		t->asked_rate[c->n] = probe->asked_rate;
 	}
 	if (was_applied(c, run)) {
 		c->rates[c->n++] = rate->rate.value;
@@ -495,8 +498,9 @@ static bool add(struct tries *t, const struct tried *wanted, size_t most)
 
 bool tries_first_is_cold(const struct tries *t)
 {
-	return t->without.n > GAIN_REPEATS_MIN && t->fetched[0] > COLD_FETCHED &&
-	       t->fetched[1] < t->fetched[0] / 2;
+	double stored = t->stored_rate[0];
+	return t->without.n > GAIN_REPEATS_MIN && stored >= COLD_LEAST &&
+	       stored > COLD_FETCHED * t->asked_rate[0] && t->stored_rate[1] < stored / 2;
 }
 
 // If the job failed once with these settings, their gain is not known.

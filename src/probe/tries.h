@@ -53,7 +53,9 @@ struct tries {
 	char *strain; // path of the program strain
 	uint64_t start_ns;
 	struct candidate without; // without any settings; one probe more than the others
-	double fetched[2]; // share of their reads that the first two of these fetched from storage
+	// Bytes per second that the first two of these fetched from storage, and of all that they
+	// read, while they iterated; NAN: not known.
+	double stored_rate[2], asked_rate[2];
 	struct candidate items[TRIES_MOST + 1];
 	size_t n;
 	bool together; // the last item is all settings that gained, together
@@ -76,7 +78,8 @@ bool tries_add(struct tries *t, const struct tried *wanted);
 // Makes the other probes. Returns 0 also if it was interrupted or ran out of time; the results have
 // what was found until then. Returns -errno if the job failed without settings.
 int tries_make(struct tries *t, struct error *e);
-// Whether the first probe is excluded from gains: it was cold, but the next one was not.
+// Whether the first probe is excluded from gains: it fetched from storage while it iterated, but
+// the next one did not.
 bool tries_first_is_cold(const struct tries *t);
 void tries_done(struct tries *t);
 

@@ -56,6 +56,31 @@ static void test_a_design_fits_the_time(void **state)
 	assert_true(fits.candidates == 1 && fits.repeats == GAIN_REPEATS_MIN);
 }
 
+static void test_a_first_probe_is_cold_by_evidence(void **state)
+{
+	(void)state;
+	static const struct {
+		double stored[2], asked;
+		size_t probes;
+		bool cold;
+	} cases[] = {
+		{{2e6, 0}, 2e6, 3, true},
+		{{2e6, 1.5e6}, 2e6, 3, false}, // both were
+		{{2e6, 0}, 2e6, 2, false}, // too few without it
+		{{2e6, 0}, 2e9, 3, false}, // a small part of what it read
+		{{4e3, 0}, 4e3, 3, false}, // all of next to nothing: it has no data
+		{{NAN, 0}, 2e6, 3, false},
+		{{2e6, 0}, NAN, 3, false},
+		{{2e6, NAN}, 2e6, 3, false},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const struct tries t = {.without = {.n = cases[i].probes},
+			.stored_rate = {cases[i].stored[0], cases[i].stored[1]},
+			.asked_rate = {cases[i].asked, cases[i].asked}};
+		assert_int_equal(tries_first_is_cold(&t), cases[i].cold);
+	}
+}
+
 static void test_rounds_go_forth_and_back(void **state)
 {
 	(void)state;
@@ -72,6 +97,7 @@ int main(void)
 		cmocka_unit_test(test_ratio_of_rates),
 		cmocka_unit_test(test_what_is_missing),
 		cmocka_unit_test(test_a_design_fits_the_time),
+		cmocka_unit_test(test_a_first_probe_is_cold_by_evidence),
 		cmocka_unit_test(test_rounds_go_forth_and_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
