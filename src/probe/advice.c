@@ -216,7 +216,7 @@ static void append_time_left(struct text *t, const struct work *w, const struct 
 	to += 2 * (double)w->config->converge_ns / 1e9;
 	text_seconds(least, sizeof(least), from);
 	text_seconds(most, sizeof(most), to);
-	if (strcmp(least, most) == 0) {
+	if (left->least == left->most && w->config->converge_ns == 0) {
 		text_format(t, "about %s left", least);
 	} else {
 		text_format(t, "%s to %s left", least, most);

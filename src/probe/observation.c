@@ -13,6 +13,7 @@
 #include "base/parse.h"
 #include "run/analysis.h"
 #include "run/names.h"
+#include "run/query.h"
 #include "run/rate.h"
 #include "runfile/reader.h"
 #include "verdict/verdict.h"
@@ -34,6 +35,8 @@
 #define STARTS_SHARE 0.05
 // Iterations that follow each other within this time belong together.
 #define GAP_NS 1000000
+// A reading of memory so near to the begin or end of validation may be of either side.
+#define NEAR_US 50000
 
 static double job_figure(const struct analysis *a, const char *metric, enum figure figure)
 {
@@ -102,6 +105,67 @@ static void read_gpus(const struct analysis *a, struct observation *o)
 	o->gpu_busy = n > 0 ? busy / n : NAN;
 }
 
+enum { VALIDATIONS_MAX = 512 };
+
+struct validations { // in order of their start
+	size_t n;
+	bool more;
+	struct stretch_gap items[VALIDATIONS_MAX];
+};
+
+static int note_validation(void *context, sqlite3_stmt *row)
+{
+	struct validations *v = context;
+	if (v->n == VALIDATIONS_MAX) {
+		v->more = true;
+		return 0;
+	}
+	v->items[v->n++] = (struct stretch_gap){
+		sqlite3_column_int64(row, 0) / 1000, sqlite3_column_int64(row, 1) / 1000};
+	return 0;
+}
+
+static void find_peaks(
+	const struct series *s, const struct validations *v, int64_t from_us, struct observation *o)
+{
+	int64_t end_us = -NEAR_US - 1; // of those that have begun
+	for (size_t i = 0, next = 0; i < s->n; i++) {
+		int64_t t_us = s->t_us[i];
+		for (; next < v->n && v->items[next].from_us <= t_us; next++) {
+			int64_t to_us = v->items[next].to_us;
+			end_us = to_us > end_us ? to_us : end_us;
+		}
+		bool near = t_us <= end_us + NEAR_US ||
+		            (next < v->n && v->items[next].from_us <= t_us + NEAR_US);
+		if (t_us <= end_us) {
+			o->validation_peak = fmax(o->validation_peak, s->maximum[i]);
+		} else if (!near && t_us >= from_us) {
+			o->training_peak = fmax(o->training_peak, s->maximum[i]);
+		}
+	}
+}
+
+// Whether validation holds more than training, which the peak of the run does not show.
+static void read_validation_peak(const struct analysis *a, struct observation *o)
+{
+	struct validations v = {.n = 0};
+	struct series s = {0};
+	int64_t job = tables_first(&a->tables, ENTITY_JOB);
+	o->validation_peak = o->training_peak = NAN;
+	if (job < 1 || a->phases.n_iterations == 0 ||
+		query_each(a->tables.reader,
+			"SELECT start_ns, end_ns FROM span WHERE kind = 'phase' AND name = "
+			"'validation' AND end_ns >= start_ns ORDER BY start_ns",
+			note_validation, &v, NULL) < 0 ||
+		v.n == 0 || v.more ||
+		reader_series(a->tables.reader, job, NAME_OWN_SUM, INT64_MIN, INT64_MAX, &s, NULL) <
+			0) {
+		return;
+	}
+	find_peaks(&s, &v, a->phases.iterations[0].start_ns / 1000, o);
+	series_done(&s);
+}
+
 static void read_memory(const struct analysis *a, struct observation *o)
 {
 	double own = job_figure(a, NAME_OWN_SUM, FIGURE_MAX);
@@ -117,6 +181,7 @@ static void read_memory(const struct analysis *a, struct observation *o)
 	o->memory_total = a->overview.memory_limit_bytes;
 	o->leak_per_iteration = a->growth.leak ? a->growth.bytes_per_iteration.value : NAN;
 	read_workers_memory(a, o);
+	read_validation_peak(a, o);
 	read_gpus(a, o);
 }
 

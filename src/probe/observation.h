@@ -35,6 +35,9 @@ struct observation {
 
 	// Peaks of memory.
 	double anonymous; // of the job: what no file backs, each page once
+	// Highest readings of the processes' own memory in validation, and outside of it since the
+	// first iteration; NAN: no validation was seen.
+	double validation_peak, training_peak;
 	double shared; // /dev/shm and tmpfs, charged to the job's cgroup
 	double kernel; // charged to the job's cgroup
 	double page_cache; // charged to the job's cgroup; can be dropped

@@ -21,6 +21,7 @@
 
 #define BUSY 0.2 // share of the CPUs
 #define VALIDATION_LEAST 0.01 // of an epoch: less is not printed
+#define VALIDATION_MORE 1.1 // times the memory of training: it needs the peak
 #define READS_LEAST 1e5 // bytes per second from storage: less is not printed
 #define WHOLE_EPOCH 0.9 // of its samples: its last and first iterations are not counted
 #define INDENT "               " // below the word that begins a paragraph
@@ -328,6 +329,23 @@ static void print_line(FILE *out, const struct advice *a)
 	}
 }
 
+// Validation may have a batch size of its own, which no probe changes.
+static void print_validation(FILE *out, const struct advice *a)
+{
+	char validation[32], training[32];
+	double most = a->now->seen.validation_peak, other = a->now->seen.training_peak;
+	bool host = a->limit_kind != ADVICE_LIMIT_GPU &&
+	            a->limit_kind != ADVICE_LIMIT_ADDRESS_SPACE;
+	if (host && most > VALIDATION_MORE * other) {
+		fprintf(out,
+			INDENT "the peak is in validation: %s of the processes' own memory, in "
+			       "training %s;\n" INDENT
+			       "use smaller batches in the validation loader\n",
+			text_bytes(validation, sizeof(validation), most),
+			text_bytes(training, sizeof(training), other));
+	}
+}
+
 static void print_largest(FILE *out, const struct advice *a)
 {
 	char bytes[32], least[32];
@@ -338,6 +356,7 @@ static void print_largest(FILE *out, const struct advice *a)
 		fprintf(out, "nothing fits in %s: a batch size of 1 needs %s\n",
 			text_bytes(bytes, sizeof(bytes), a->limit_bytes),
 			text_bytes(least, sizeof(least), memory_model_bytes(&a->memory, 1).value));
+		print_validation(out, a);
 	} else {
 		print_found(out, a);
 	}
@@ -721,7 +740,7 @@ static void append_in_vain(struct text *t, const struct advice *a, const struct 
 	const struct estimate *gain = &p->gain;
 	setting_append(t, &p->settings);
 	if (p->failed || p->seen.killed) {
-		text_format(t, ": %s", p->reason ? p->reason : "a process ran out of memory");
+		text_format(t, ": %s", p->seen.killed ? "it ran out of memory" : p->reason);
 	} else if (!isfinite(gain->value)) {
 		text_format(t, ": %s", a->interrupted ? "interrupted" : "no rate");
 	} else if (advice_gained(gain)) {
@@ -1039,6 +1058,8 @@ static json_t *memory_json(const struct advice *a)
 	json_object_set_new(json, "measured", number(a->keep ? a->now_bytes : advised_bytes(a)));
 	json_object_set_new(json, "leak_per_iteration", number(a->now->seen.leak_per_iteration));
 	json_object_set_new(json, "reserve", number(a->reserve_bytes));
+	json_object_set_new(json, "validation_peak", number(a->now->seen.validation_peak));
+	json_object_set_new(json, "training_peak", number(a->now->seen.training_peak));
 	json_object_set_new(json, "worker", number(a->worker_bytes));
 	json_object_set_new(json, "worker_copies", number(a->worker_copies));
 	json_object_set_new(json, "sample_sizes", sizes_json(&a->now->seen.sizes));

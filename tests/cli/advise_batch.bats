@@ -258,6 +258,35 @@ odd() { # KIND OPTION...
 	[ "$(field '"{batch_size}" in largest["missing"]')" = True ]
 }
 
+@test "nothing fits because of the validation loader, whose batch size no probe changes" {
+	has_torch
+	cat >validates.py <<-'END'
+		import sys, torch
+		from torch.utils.data import DataLoader, TensorDataset
+		data = TensorDataset(torch.randn(4000, 1, 32, 32), torch.randint(0, 10, (4000,)))
+		training, checking = DataLoader(data, int(sys.argv[1]), shuffle=True), DataLoader(data, 2000)
+		layers = [torch.nn.Conv2d(1, 16, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(14400, 10)]
+		model = torch.nn.Sequential(*layers)
+		optimizer = torch.optim.SGD(model.parameters(), 0.01)
+		for _ in range(1000):
+		    model.train()
+		    for x, y in training:
+		        optimizer.zero_grad()
+		        torch.nn.functional.cross_entropy(model(x), y).backward()
+		        optimizer.step()
+		    model.eval()
+		    with torch.no_grad():
+		        for x, y in checking:
+		            model(x)
+	END
+	run -0 --separate-stderr env OMP_NUM_THREADS=1 MALLOC_MMAP_THRESHOLD_=65536 "$STRAIN" advise --memory 250MB \
+		--limit 5s --error 50% -o kept -- /usr/bin/python3 validates.py '{batch_size=4}'
+	echo "$stderr" "$output"
+	[ "$(field 'largest["nothing_fits"]' kept/advice.json)" = True ]
+	[ "$(field 'a["memory"]["validation_peak"] > 1.5 * a["memory"]["training_peak"] > 0' kept/advice.json)" = True ]
+	[[ $output == *"nothing fits in 250 MB"*"the peak is in validation"* ]]
+}
+
 @test "an iterable dataset: workers stay as they are, the batch size follows" {
 	is_slow
 	has_torch

@@ -177,6 +177,62 @@ static void test_the_last_batch_is_smaller(void **state)
 	}
 }
 
+// Readings of a job's own memory, every 100 ms.
+static void put_memory(struct writer *w, size_t n, int64_t *values)
+{
+	const struct metric metric = {"strain.memory.own_sum", METRIC_GAUGE, "By", 1, ""};
+	int64_t t[64];
+	uint32_t ids[] = {1};
+	writer_put_entity(w,
+		&(struct writer_entity){
+			.id = 2, .kind = ENTITY_JOB, .key = "job", .name = "job", .last_ns = -1});
+	assert_int_equal(writer_put_metric(w, 1, &metric, ENTITY_JOB, "test"), 0);
+	for (size_t i = 0; i < n; i++) {
+		t[i] = (int64_t)i * 100000;
+	}
+	const struct block b = {(uint32_t)n, 1, ids, NULL, t, (int64_t *[]){values}};
+	assert_int_equal(writer_put_block(w, 2, "test", &b), 0);
+}
+
+static void test_memory_of_validation_and_of_training(void **state)
+{
+	(void)state;
+	char path[64];
+	struct writer *w;
+	struct error e = {0};
+	struct observation o;
+	int64_t values[40];
+	snprintf(path, sizeof(path), "/tmp/strain-observation-%d.strain", getpid());
+	assert_int_equal(writer_create(path, &(struct writer_options){.replace = true}, &w, &e), 0);
+	writer_put_entity(w, &(struct writer_entity){.id = 1,
+				     .kind = ENTITY_PROCESS,
+				     .key = "10:1",
+				     .name = "python3",
+				     .last_ns = -1});
+	writer_put_run(w, "hooks", "pytorch 2.0: data");
+	for (int64_t at = 1000; at < 3500; at += 100) {
+		if (at < 2000 || at >= 2500) {
+			put(w, "iteration", "iteration", at * MS, (at + 100) * MS, 8);
+		}
+	}
+	put(w, "phase", "validation", 2000 * MS, 2500 * MS, -1);
+	for (size_t i = 0; i < 40; i++) {
+		values[i] = i < 5 ? 900 : i == 20 ? 260 : i > 20 && i <= 24 ? 300 : 100 + (int)i;
+	}
+	values[25] = 290; // at its end: of either
+	put_memory(w, 40, values);
+	assert_int_equal(writer_finish(w, 4000 * MS, 0, &e), 0);
+	writer_free(w);
+	assert_int_equal(observation_read(path, &o, &e), 0);
+	unlink(path);
+	assert_true(o.validation_peak == 300);
+	assert_true(o.training_peak == 139);
+	observation_done(&o);
+	observe_short(40, 12, "pytorch 2.0: data", &o); // without validation
+	assert_true(isnan(o.validation_peak) && isnan(o.training_peak));
+	observation_done(&o);
+}
+
 static void test_the_rate_is_that_of_the_middle(void **state)
 {
 	(void)state;
@@ -201,6 +257,7 @@ static void test_the_rate_is_that_of_the_middle(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_memory_of_validation_and_of_training),
 		cmocka_unit_test(test_the_rate_is_that_of_the_middle),
 		cmocka_unit_test(test_samples_differ_in_size),
 		cmocka_unit_test(test_the_last_batch_is_smaller),
