@@ -141,6 +141,7 @@ enum stage {
 	STAGE_VERIFY,
 	STAGE_WORKERS,
 	STAGE_ADVISED,
+	STAGE_AGAIN,
 	STAGE_ALLOCATOR,
 	STAGE_REQUEST,
 	N_STAGES,
@@ -2001,7 +2002,7 @@ static int repeat_present(struct work *w, struct error *e)
 		.settings = &none,
 		.iterations = LINE_ITERATIONS,
 		.seconds = RATE_SECONDS};
-	say_probe(w, 1, "the unmodified job again, because other programs are busy");
+	say_probe(w, STAGE_AGAIN, "the unmodified job again, because other programs are busy");
 	int r = make(w, &wish, &p, &why);
 	if (r == -ENOMEM) {
 		return error_set(e, ENOMEM, "out of memory");
@@ -2473,6 +2474,8 @@ static struct left probes_of(const struct work *w, enum stage stage)
 		return now && other_workers(w) >= 0 ? (struct left){1, 1} : (struct left){0, 0};
 	case STAGE_ADVISED:
 		return (struct left){0, line || (now && can_set(w, true)) ? ADVISED_MAX : 0};
+	case STAGE_AGAIN:
+		return (struct left){0, is_busy(w->a, w->a->now)};
 	case STAGE_ALLOCATOR:
 		return (struct left){of_allocator, of_allocator};
 	case STAGE_REQUEST:
