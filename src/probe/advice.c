@@ -65,6 +65,9 @@
 // many times the largest batch size probed.
 #define NEARER 0.75
 #define NEARER_LEAST 1.25
+// Of the batches that an iteration accumulates, so many have a backward pass of their own that was
+// marked, at least.
+#define PASSES 0.7
 // Steps of an epoch, at least, with the advised batch size: fewer hardly train.
 #define EPOCH_BATCHES 8
 // Where memory does not grow with the batch size: the next one, and how often.
@@ -431,10 +434,20 @@ static void divide_iterations(const struct work *w, struct advice_probe *p)
 {
 	int64_t given = given_batch(w, p), samples = p->seen.batch_size;
 	int64_t before = w->a->now ? w->a->now->seen.accumulated : 0;
+	// The last batch of an epoch of one iteration is smaller.
+	if (before > 1 && given > 0 && samples < before * given && samples > (before - 1) * given &&
+		p->seen.passes >= PASSES * (double)before) {
+		observation_divide(&p->seen, before);
+		p->seen.batch_size = given;
+		return;
+	}
 	if (given < 1 || samples <= given || samples % given != 0) {
 		return;
 	}
 	int64_t batches = samples / given;
+	if (p->seen.passes < PASSES * (double)batches) { // another loader has larger batches
+		return;
+	}
 	if (before == 0 || batches == before || p->seen.loader_batch_size == given) {
 		observation_divide(&p->seen, batches);
 	}

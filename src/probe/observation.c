@@ -381,6 +381,8 @@ static void read_time(const struct analysis *a, struct observation *o)
 	int64_t trainer = analysis_trainer(a);
 	o->iterations = p->steady;
 	o->ranks = p->n_ranks > 1 ? p->n_ranks : 1;
+	uint64_t backward = p->items[PHASE_BACKWARD].spans;
+	o->passes = backward > 0 && p->total > 0 ? (double)backward / (double)p->total : NAN;
 	o->startup = p->total > 0 ? p->startup_s : NAN;
 	o->rate = p->samples_per_s;
 	o->iteration = p->length_s;
@@ -605,6 +607,7 @@ int observation_read(const char *path, struct observation *ret, struct error *e)
 		.workers = -1,
 		.prefetch = -1,
 		.accumulated = 1,
+		.passes = NAN,
 		.rate = {NAN, NAN, NAN},
 		.iteration = {NAN, NAN, NAN},
 		.compute = NAN,
@@ -640,6 +643,7 @@ void observation_divide(struct observation *o, int64_t batches)
 {
 	double factor = 1 / (double)batches;
 	o->accumulated *= batches;
+	o->passes *= factor;
 	o->batch_size /= batches;
 	o->iterations *= (uint64_t)batches;
 	scale(&o->iteration, factor);

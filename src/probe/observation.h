@@ -26,6 +26,7 @@ struct observation {
 	int64_t batch_size; // samples of a steady iteration (median)
 	int64_t loader_batch_size; // as the training loader was created
 	int64_t accumulated; // batches of which an iteration consisted (observation_divide); else 1
+	double passes; // backward passes of an iteration, as they were marked (mean)
 	int64_t workers; // of the training loader
 	int64_t prefetch; // batches that each worker prepares ahead
 	bool pinned; // the loader copies batches to pinned memory
