@@ -1492,8 +1492,16 @@ static void leave_failed(const struct advise_options *o, const struct advice *a,
 	for (size_t i = 0; i < a->n; i++) {
 		iterates = iterates || a->probes[i].seen.iterations > 0;
 	}
-	if (iterates || cut) {
-		command_detail("        its run and its output are in %s", name_here(folder));
+	const char *here = name_here(folder);
+	if (cut) {
+		command_detail(
+			"        all of its output: %s%s", here, strrchr(a->failed_output, '/'));
+	}
+	if (iterates) {
+		const char *run = a->probes[a->n - 1].run;
+		command_detail("        its run: strain show %s%s", here, strrchr(run, '/'));
+	}
+	if (cut || iterates) {
 		return;
 	}
 	static const char *const endings[] = {".strain", ".out"};

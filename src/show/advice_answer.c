@@ -740,7 +740,10 @@ static void append_in_vain(struct text *t, const struct advice *a, const struct 
 	const struct estimate *gain = &p->gain;
 	setting_append(t, &p->settings);
 	if (p->failed || p->seen.killed) {
-		text_format(t, ": %s", p->seen.killed ? "it ran out of memory" : p->reason);
+		text_format(t, ": %s",
+			p->seen.killed ? "it ran out of memory"
+			: p->reason    ? p->reason
+				       : "it failed");
 	} else if (!isfinite(gain->value)) {
 		text_format(t, ": %s", a->interrupted ? "interrupted" : "no rate");
 	} else if (advice_gained(gain)) {

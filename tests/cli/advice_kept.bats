@@ -143,6 +143,10 @@ for row in csv.DictReader(open("cells.csv")):
 	diff page shown
 	"$STRAIN" show alexnet.advice/01-now >shown # a run of it is a run
 	run ! diff -q page shown
+	fails_with 1 "in the current directory" -- "$STRAIN" show # the newest run, not the newest answer
+	"$STRAIN" run --no-verdict -o own -- true
+	"$STRAIN" show >shown
+	[[ $(head -n 1 shown) == own* ]]
 }
 
 @test "the page of a folder begins with the answer" {

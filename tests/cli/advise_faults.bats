@@ -83,7 +83,7 @@ job_with() { # BATCH
 	[ -e named/01-now.strain ]
 	run -1 --separate-stderr "$STRAIN" advise -- sh -c 'seq 1000; exit 3'
 	local folder=(sh-*.advice)
-	[[ $stderr == *"${folder[0]}"* ]]
+	[[ $stderr == *"output: ${folder[0]}/01-now.out"* ]]
 	[ "$(head -n 1 "${folder[0]}/01-now.out")" = 1 ]
 	rm -r named "${folder[0]}"
 	cat >dies <<-'EOF'
@@ -94,7 +94,7 @@ job_with() { # BATCH
 	chmod +x dies
 	run -1 --separate-stderr "$STRAIN" advise -- ./dies
 	folder=(dies-*.advice)
-	[[ $stderr == *"${folder[0]}"* ]]
+	[[ $stderr == *"strain show ${folder[0]}/01-now.strain"* ]]
 	"$STRAIN" show "${folder[0]}/01-now" | grep -q ITERATIONS
 	rm -r "${folder[0]}"
 	"$STRAIN" advise -- sleep 99 2>said &
