@@ -218,6 +218,21 @@ odd() { # KIND OPTION...
 	[ "$(field 'largest["missing"] is not None, a["seconds"] < 55')" = "(True, True)" ]
 }
 
+@test "a second stage with other batches is no accumulation" {
+	has_torch
+	odd stages --time 8s
+	[ "$(field 'runs[0]["batch_size"], runs[0]["accumulated"]')" = "(64, 1)" ]
+}
+
+@test "samples that differ in size: runs begin with the largest, and the page says so" {
+	has_torch
+	odd sentences --time 8s
+	echo "$(field 'a["memory"]["sample_sizes"]')"
+	[ "$(field 'a["memory"]["sample_sizes"]["looked"], a["memory"]["sample_sizes"]["largest"]')" = "(2000, 9601)" ]
+	[ "$(field 'any("samples differ in size" in line for line in a["page"])')" = True ]
+	[ "$(field 'any("of all 2000 samples" in line for line in a["page"])')" = True ]
+}
+
 @test "settings that gained nothing are in the answer" {
 	has_torch
 	cat >faults.py <<-'END'
