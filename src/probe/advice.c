@@ -257,14 +257,28 @@ static void say_probe(struct work *w, enum stage stage, const char *format, ...)
 		what, time.data ? time.data : "");
 }
 
-// Whether another probe may start, of about so many seconds.
+static double seconds_left(const struct work *w)
+{
+	return (double)w->config->time_ns / 1e9 - seconds_spent(w);
+}
+
+// Whether a probe of about so many seconds may start that the answer can do without.
+static bool has_time(struct work *w, double seconds)
+{
+	struct advice *a = w->a;
+	a->interrupted = a->interrupted || *w->config->interrupted;
+	return !a->interrupted && !a->out_of_time && seconds <= seconds_left(w) &&
+	       a->n < ADVICE_PROBES_MAX;
+}
+
+// The same of one that it needs: without it, the time ran out.
 static bool goes_on(struct work *w, double seconds)
 {
 	w->a->interrupted = w->a->interrupted || *w->config->interrupted;
-	if (!w->a->interrupted && (seconds_spent(w) + seconds) * 1e9 > (double)w->config->time_ns) {
+	if (!w->a->interrupted && seconds > seconds_left(w)) {
 		w->a->out_of_time = true;
 	}
-	return !w->a->interrupted && !w->a->out_of_time && w->a->n < ADVICE_PROBES_MAX;
+	return has_time(w, seconds);
 }
 
 // A probe -----------------------------------------------------------------------------------------
@@ -1036,7 +1050,7 @@ static int find_line(struct work *w, struct error *e)
 			w->too_long_s = seconds;
 			break;
 		}
-		if (!goes_on(w, seconds) || probe_line(w, third, false, e) <= 0) {
+		if (!has_time(w, seconds) || probe_line(w, third, false, e) <= 0) {
 			break;
 		}
 	}
@@ -1137,7 +1151,7 @@ static int probe_nearer(struct work *w, struct error *e)
 	double seconds = expected_seconds(w, (double)batch, LINE_ITERATIONS);
 	// A limit that applies to every probe would make this one a verification.
 	if (binds(a) || (double)batch < NEARER_LEAST * a->memory.batch_max ||
-		!goes_on(w, seconds) || seconds * 1e9 > (double)w->config->limit_ns) {
+		!has_time(w, seconds) || seconds * 1e9 > (double)w->config->limit_ns) {
 		return 0;
 	}
 	int r = probe_line(w, batch, false, e);
@@ -1164,7 +1178,11 @@ static int verify_in_time(struct work *w, int64_t batch, double lasting, struct 
 		set_unverified(a, "a run would take about %.0f s: raise --limit", seconds);
 		return -ENODATA;
 	}
-	if (!goes_on(w, seconds)) {
+	// The probes of the rate are short, and come later.
+	if (!has_time(w, seconds + 2 * a->now->seconds)) {
+		if (!a->interrupted && seconds_left(w) > 0) {
+			set_unverified(a, "a run would take about %.0f s: raise --time", seconds);
+		}
 		return -ENODATA;
 	}
 	int r = verify(w, batch, iterations, lasting, e);
@@ -2006,7 +2024,7 @@ static int repeat_present(struct work *w, struct error *e)
 	struct advice_probe *p;
 	struct error why = {0};
 	bool compared = a->measured && !a->keep && (is_busy(a, a->now) || is_busy(a, a->measured));
-	if (!compared || !goes_on(w, a->now->seconds)) {
+	if (!compared || !has_time(w, a->now->seconds)) {
 		return 0;
 	}
 	const struct wish wish = {.step = ADVICE_AGAIN,
@@ -2048,6 +2066,7 @@ static void take_verified(struct advice *a)
 	if (!p || a->largest_missing || p->step != ADVICE_ADVISED || gave_way(p) ||
 		workers_of(p) < workers_of(a->now) || !(p->limit_bytes > 0 || binds(a)) ||
 		batch_of(p) <= a->verified_batch ||
+		(a->verified_batch < 1 && (double)batch_of(p) < a->largest.low) || // says little
 		(a->failed_batch > 0 && batch_of(p) >= a->failed_batch)) {
 		return;
 	}

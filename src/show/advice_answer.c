@@ -240,8 +240,8 @@ static void print_found(FILE *out, const struct advice *a)
 	char bytes[32];
 	text_bytes(bytes, sizeof(bytes), a->limit_bytes);
 	if (a->verified_batch < 1) {
-		fprintf(out, "%.0f (%.0f to %.0f%s), not verified", a->largest.value,
-			a->largest.low, a->largest.high, mark_of(a->largest.low, a->largest.high));
+		fprintf(out, "%.0f (%.0f to %.0f%s)", a->largest.value, a->largest.low,
+			a->largest.high, mark_of(a->largest.low, a->largest.high));
 	} else if (a->verified == ADVICE_UNDER_LIMIT) {
 		fprintf(out, "%" PRId64 " ran under the limit of %s", a->verified_batch, bytes);
 	} else {
@@ -249,6 +249,9 @@ static void print_found(FILE *out, const struct advice *a)
 			bytes);
 	}
 	print_with_workers(out, a);
+	if (a->verified_batch < 1) {
+		fputs(", not verified", out);
+	}
 	if (a->verified_batch > 0 && a->verified_long) {
 		fputs(", also ", out);
 		if (a->verified_epoch < WHOLE_EPOCH) {
