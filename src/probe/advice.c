@@ -1999,8 +1999,7 @@ static bool is_busy(const struct advice *a, const struct advice_probe *p)
 	return p->seen.others_cpus >= BUSY * a->cpus;
 }
 
-// The present configuration's rate, by one run or by two: what both say.
-static struct estimate present_rate(const struct advice *a)
+struct estimate advice_present_rate(const struct advice *a)
 {
 	const struct estimate *one = &a->now->seen.rate;
 	const struct estimate *two = a->again ? &a->again->seen.rate : one;
@@ -2046,7 +2045,7 @@ static int repeat_present(struct work *w, struct error *e)
 		return 0;
 	}
 	a->again = p;
-	struct estimate before = present_rate(a);
+	struct estimate before = advice_present_rate(a);
 	a->gain = ratio(&a->measured->seen.rate, &before);
 	if (a->gain.value < 1 + EQUAL) { // it was chance
 		a->settings = none;

@@ -245,6 +245,9 @@ struct advice {
 // case.
 int advice_make(const struct advice_config *config, struct advice *ret, struct error *e);
 void advice_done(struct advice *a);
+// Samples per second of the present configuration, by one run or by two: the mean, with an interval
+// that holds those of both.
+struct estimate advice_present_rate(const struct advice *a);
 
 // "now", "setting", "line", "workers", "verify", "advised", "again", "request", "converge"
 const char *advice_step_name(enum advice_step step);

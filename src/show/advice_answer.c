@@ -1078,7 +1078,7 @@ static json_t *rate_json(const struct advice *a)
 {
 	json_t *json = json_object();
 	bool known = a->batch_size > 0;
-	json_object_set_new(json, "now", number(a->now->seen.rate.value));
+	json_object_set_new(json, "now", number(advice_present_rate(a).value));
 	json_object_set_new(json, "predicted", number(known ? a->predicted.rate.value : NAN));
 	json_object_set_new(json, "low", number(known ? a->predicted.rate.low : NAN));
 	json_object_set_new(json, "high", number(known ? a->predicted.rate.high : NAN));
