@@ -1381,7 +1381,8 @@ static void find_cost(
 {
 	struct digest run = {0};
 	bool other = a->measured && !a->keep;
-	double now = advice_present_rate(a).value, advised = other ? a->measured->seen.rate.value : NAN;
+	double now = advice_present_rate(a).value,
+	       advised = other ? a->measured->seen.rate.value : NAN;
 	*ret = (struct advised_cost){.now = NAN, .advised = NAN};
 	if (digest_read(a->now->run, false, &run, &ret->why) < 0) {
 		return;
