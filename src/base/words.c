@@ -208,6 +208,30 @@ void words_append_wide(struct text *t, double low, double high)
 	}
 }
 
+void words_append_folded(
+	struct text *t, const char *text, size_t column, size_t indent, size_t width)
+{
+	for (const char *at = text; *at; at += strspn(at, " ")) {
+		size_t length = words_unbroken(at);
+		_cleanup_text_ struct text piece = {0};
+		text_append_printable(&piece, at, length);
+		size_t columns = piece.data ? words_columns(piece.data) : 0;
+		if (column < indent) {
+			text_format(t, "%*s", (int)(indent - column), "");
+			column = indent;
+		} else if (column > indent && column + 1 + columns > width) {
+			text_format(t, "\n%*s", (int)indent, "");
+			column = indent;
+		} else if (column > indent) {
+			text_append_string(t, " ");
+			column++;
+		}
+		text_append_string(t, piece.data ? piece.data : "");
+		column += columns;
+		at += length;
+	}
+}
+
 double words_sum(double a, double b)
 {
 	return isfinite(a) && isfinite(b) ? a + b : isfinite(a) ? a : b;

@@ -29,6 +29,10 @@ void words_append_place(struct text *t, const char *place, size_t columns);
 // Returns the number of bytes up to the next possible line break: a blank, but not one between a
 // number and its unit ("3.1 %, other" is 5 and a comma). Returns the whole length if there is none.
 size_t words_unbroken(const char *text);
+// Printable text whose first line begins at a column (at or before `indent`, to which it is filled
+// up), broken at blanks to lines of `width` columns; further lines are indented.
+void words_append_folded(
+	struct text *t, const char *text, size_t column, size_t indent, size_t width);
 // Number of characters, as terminal columns.
 size_t words_columns(const char *text);
 

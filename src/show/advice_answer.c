@@ -24,6 +24,7 @@
 #define VALIDATION_MORE 1.1 // times the memory of training: it needs the peak
 #define READS_LEAST 1e5 // bytes per second from storage: less is not printed
 #define WHOLE_EPOCH 0.9 // of its samples: its last and first iterations are not counted
+#define WIDTH 100 // of sentences, if the terminal's is not known
 #define INDENT "               " // below the word that begins a paragraph
 
 static const char *const limit_words[N_ADVICE_LIMITS] = {
@@ -199,8 +200,8 @@ static void print_leak(FILE *out, const struct advice *a)
 			double samples = left / leak * (double)present_batch(a);
 			double epochs = samples / a->now->seen.epoch_samples;
 			fprintf(out,
-				": at this rate the limit is\n" INDENT
-				"reached after about %.0f iterations",
+				": at this rate the limit is reached after about %.0f "
+				"iterations",
 				left / leak);
 			if (epochs >= 0.1) {
 				fprintf(out, " (%.2g epochs)", epochs);
@@ -210,8 +211,8 @@ static void print_leak(FILE *out, const struct advice *a)
 		if (a->reserve_bytes > 0) {
 			fprintf(out,
 				INDENT "below, memory is that after one epoch: %s more than at its "
-				       "beginning; if it grows\n" INDENT
-				       "further, no batch size fits for long\n",
+				       "beginning; if it grows further, no batch size fits for "
+				       "long\n",
 				text_bytes(bytes, sizeof(bytes), a->reserve_bytes));
 		}
 	}
@@ -290,8 +291,7 @@ static void print_sizes(FILE *out, const struct advice *a)
 	if (s->looked > 0) {
 		fprintf(out,
 			INDENT "samples differ in size: the largest has %.3g times the elements of "
-			       "the median one;\n" INDENT
-			       "each run began with a batch of the largest of ",
+			       "the median one; each run began with a batch of the largest of ",
 			s->largest / s->median);
 		if (s->of > s->looked) {
 			fprintf(out,
@@ -304,7 +304,7 @@ static void print_sizes(FILE *out, const struct advice *a)
 	} else if (unchosen->looked > 0) {
 		fprintf(out,
 			INDENT "batches differ in size: the largest of %" PRId64
-			       " had %.3g times the elements per sample\n" INDENT
+			       " had %.3g times the elements per sample "
 			       "of the median one; a larger one may need more memory\n",
 			unchosen->looked, unchosen->largest / unchosen->median);
 	}
@@ -326,7 +326,7 @@ static void print_line(FILE *out, const struct advice *a)
 	fputc('\n', out);
 	if (!a->pinned && a->limit_kind != ADVICE_LIMIT_GPU) {
 		fputs(INDENT
-			"with the default allocator the peak varies by a few per cent;\n" INDENT
+			"with the default allocator the peak varies by a few per cent; "
 			"MALLOC_MMAP_THRESHOLD_=65536 makes it reproducible, and often lower\n",
 			out);
 	}
@@ -342,7 +342,7 @@ static void print_validation(FILE *out, const struct advice *a)
 	if (host && most > VALIDATION_MORE * other) {
 		fprintf(out,
 			INDENT "the peak is in validation: %s of the processes' own memory, in "
-			       "training %s;\n" INDENT
+			       "training %s; "
 			       "use smaller batches in the validation loader\n",
 			text_bytes(validation, sizeof(validation), most),
 			text_bytes(training, sizeof(training), other));
@@ -388,7 +388,7 @@ static void print_workers(FILE *out, const struct advice *a)
 	if (a->worker_copies > 0) {
 		fprintf(out,
 			INDENT "all workers together hold %s of old copies of the training "
-			       "process's\n" INDENT
+			       "process's "
 			       "pages (parameters, optimizer state); without workers, none\n",
 			text_bytes(own, sizeof(own), a->worker_copies));
 	}
@@ -874,17 +874,33 @@ static void print_basis(FILE *out, const struct advice *a, const char *folder)
 	}
 }
 
-void advice_answer_print(
+// Whether a line is to be copied: a command, an edit of the script.
+static bool is_copied(const char *line)
+{
+	return strncmp(line, "run ", strlen("run ")) == 0 ||
+	       strncmp(line, "change ", strlen("change ")) == 0;
+}
+
+// Prints lines broken at blanks, each further one below the first one's text.
+static void print_folded(FILE *out, char *lines)
+{
+	const size_t indent = strlen(INDENT);
+	size_t width = style_of(out).width;
+	for (char *line; (line = strsep(&lines, "\n")) && lines;) {
+		_cleanup_text_ struct text folded = {0};
+		bool whole = is_copied(line) || strlen(line) <= indent;
+		if (!whole) {
+			words_append_folded(
+				&folded, line + indent, indent, indent, width ? width : WIDTH);
+		}
+		fprintf(out, "%.*s%s\n", whole ? -1 : (int)indent, line,
+			folded.data ? folded.data : "");
+	}
+}
+
+static void print_sentences(
 	FILE *out, const struct advice *a, const struct advice_config *config, const char *folder)
 {
-	if (a->now->seen.headline) {
-		fprintf(out, "%s\n\n", a->now->seen.headline);
-	} else if (a->has_rate && a->n_by_batch > 0) {
-		fprintf(out, "the present configuration is limited by %s\n\n",
-			rate_bound_name(a->by_batch[0].at.bound));
-	}
-	print_settings(out, a);
-	fputc('\n', out);
 	print_leak(out, a);
 	print_largest(out, a);
 	print_workers(out, a);
@@ -900,6 +916,28 @@ void advice_answer_print(
 		print_request(out, a);
 	}
 	print_basis(out, a, folder);
+}
+
+void advice_answer_print(
+	FILE *out, const struct advice *a, const struct advice_config *config, const char *folder)
+{
+	_cleanup_free_ char *sentences = NULL;
+	size_t length = 0;
+	FILE *memory = open_memstream(&sentences, &length);
+	if (memory) {
+		print_sentences(memory, a, config, folder);
+	}
+	if (a->now->seen.headline) {
+		fprintf(out, "%s\n\n", a->now->seen.headline);
+	} else if (a->has_rate && a->n_by_batch > 0) {
+		fprintf(out, "the present configuration is limited by %s\n\n",
+			rate_bound_name(a->by_batch[0].at.bound));
+	}
+	print_settings(out, a);
+	fputc('\n', out);
+	if (memory && fclose(memory) == 0) {
+		print_folded(out, sentences);
+	}
 	print_curves(out, a);
 	print_batches(out, a);
 	print_cpus(out, a);

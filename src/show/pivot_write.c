@@ -892,23 +892,10 @@ static int print_grid(const struct grid *g, FILE *stream, const struct table_sty
 static void print_below(
 	FILE *stream, const struct table_style *style, const char *mark, const char *words)
 {
-	size_t column = strlen(mark), indent = column;
-	fputs(mark, stream);
-	for (const char *at = words; *at;) {
-		size_t length = words_unbroken(at);
-		if (style->width && column > indent && column + 1 + length > style->width) {
-			fprintf(stream, "\n%*s", (int)indent, "");
-			column = indent;
-		} else if (column > indent) {
-			fputc(' ', stream);
-			column++;
-		}
-		fprintf(stream, "%.*s", (int)length, at);
-		column += length;
-		at += length;
-		at += strspn(at, " ");
-	}
-	fputc('\n', stream);
+	_cleanup_text_ struct text folded = {0};
+	size_t indent = strlen(mark);
+	words_append_folded(&folded, words, indent, indent, style->width ? style->width : SIZE_MAX);
+	fprintf(stream, "%s%s\n", mark, folded.data ? folded.data : "");
 }
 
 static int pivot_write_text(

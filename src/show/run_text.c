@@ -57,30 +57,11 @@ static void bold(const struct page *p, const char *text)
 // Prints "Verdict   TEXT", wrapped at blanks; lines after the first are indented.
 static void print_field(const struct page *p, const char *word, const char *text)
 {
+	_cleanup_text_ struct text folded = {0};
 	bold(p, word);
-	size_t column = strlen(word), width = p->style.width ? p->style.width : WIDTH;
-	const char *at = text;
-	while (*at) {
-		size_t length = words_unbroken(at);
-		_cleanup_text_ struct text piece = {0};
-		text_append_printable(&piece, at, length);
-		size_t columns = piece.data ? words_columns(piece.data) : 0;
-		if (column < INDENT) {
-			fprintf(p->stream, "%*s", (int)(INDENT - column), "");
-			column = INDENT;
-		} else if (column > INDENT && column + 1 + columns > width) {
-			fprintf(p->stream, "\n%*s", INDENT, "");
-			column = INDENT;
-		} else if (column > INDENT) {
-			fputc(' ', p->stream);
-			column++;
-		}
-		fputs(piece.data ? piece.data : "", p->stream);
-		column += columns;
-		at += length;
-		at += strspn(at, " ");
-	}
-	fputc('\n', p->stream);
+	words_append_folded(&folded, text, strlen(word), INDENT,
+		p->style.width ? p->style.width : WIDTH);
+	fprintf(p->stream, "%s\n", folded.data ? folded.data : "");
 }
 
 static void append_labels(struct text *t, const struct overview *o)

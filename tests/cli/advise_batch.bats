@@ -229,8 +229,9 @@ odd() { # KIND OPTION...
 	odd sentences --time 8s
 	echo "$(field 'a["memory"]["sample_sizes"]')"
 	[ "$(field 'a["memory"]["sample_sizes"]["looked"], a["memory"]["sample_sizes"]["largest"]')" = "(2000, 9601)" ]
-	[ "$(field 'any("samples differ in size" in line for line in a["page"])')" = True ]
-	[ "$(field 'any("of all 2000 samples" in line for line in a["page"])')" = True ]
+	local page
+	page=$(field '" ".join(" ".join(a["page"]).split())')
+	[[ $page == *"samples differ in size: "*" a batch of the largest of all 2000 samples"* ]]
 }
 
 @test "settings that gained nothing are in the answer" {
@@ -255,7 +256,7 @@ odd() { # KIND OPTION...
 	echo "$stderr" "$output"
 	[ "$(field '"setting" in [r["step"] for r in runs]' kept/advice.json)" = True ] || skip "no samples of the kernel's time"
 	[[ $stderr == *": MALLOC_TRIM_THRESHOLD_="* ]]
-	[[ $output == *"tried          MALLOC_TRIM_THRESHOLD_="*" faster ("* ]] ||
+	[[ $output == *"tried          MALLOC_TRIM_THRESHOLD_="*" faster"*"times)"* ]] ||
 		[ "$(field 'a["advised"]["allocator"] is not None' kept/advice.json)" = True ]
 	[ "$(field '[0.3 < r["gain"] < 3 for r in runs if r["gain"] is not None]' kept/advice.json)" = "[True]" ]
 }

@@ -91,9 +91,31 @@ static void test_a_number_keeps_its_unit(void **state)
 	assert_int_equal(words_unbroken(""), 0);
 }
 
+static void test_folding(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		size_t column, indent, width;
+		const char *expected;
+	} cases[] = {{"one two three", 0, 0, 7, "one two\nthree"},
+		{"one two three", 4, 4, 11, "one two\n    three"},
+		{"one two", 2, 6, 80, "    one two"},
+		{"unbreakable words", 3, 3, 5, "unbreakable\n   words"},
+		{"takes 3.1 MB of it", 0, 0, 10, "takes\n3.1 MB of\nit"}, {"", 3, 8, 80, ""},
+		{"a\x1b[31m b", 0, 0, 80, "a\\x1b[31m b"}, {"a  b   c", 0, 0, 80, "a b c"}};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		_cleanup_text_ struct text t = {0};
+		words_append_folded(
+			&t, cases[i].text, cases[i].column, cases[i].indent, cases[i].width);
+		assert_string_equal(t.data ? t.data : "", cases[i].expected);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_folding),
 		cmocka_unit_test(test_a_wide_interval_says_little),
 		cmocka_unit_test(test_a_number_keeps_its_unit),
 		cmocka_unit_test(test_a_place_keeps_its_file_and_line),
