@@ -870,6 +870,9 @@ static double expected_seconds(const struct work *w, double batch, unsigned iter
 static void find_reserve(struct advice *a)
 {
 	const struct observation *now = &a->now->seen;
+	double grew = (double)now->iterations * now->leak_per_iteration;
+	double lasts = (a->limit_bytes - (a->now_bytes - grew)) / now->leak_per_iteration;
+	a->lasts = isfinite(lasts) ? fmax(0, lasts) : NAN;
 	double bytes = now->leak_per_iteration * now->epoch_samples / (double)batch_of(a->now);
 	a->reserve_bytes = bytes > 0 && isfinite(bytes) ? bytes : 0;
 }
@@ -1340,7 +1343,8 @@ static int find_largest(struct work *w, struct error *e)
 	if (!a->has_memory || a->largest_missing) {
 		return 0;
 	}
-	if (a->memory.flat && grown_bytes(a, a->now) > a->limit_bytes) {
+	bool none = a->memory.flat || a->reserve_bytes >= usable_bytes(w);
+	if (none && grown_bytes(a, a->now) > a->limit_bytes) {
 		a->largest = (struct estimate){0, 0, 0};
 		a->nothing_fits = true;
 		return 0;
@@ -2556,6 +2560,7 @@ int advice_make(const struct advice_config *config, struct advice *ret, struct e
 		.largest_estimate = NAN,
 		.verified_batch = -1,
 		.verified_epoch = NAN,
+		.lasts = NAN,
 		.failed_batch = -1,
 		.batch_size = -1,
 		.workers = -1,

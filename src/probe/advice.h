@@ -166,6 +166,7 @@ struct advice {
 	// first epoch: what it holds then, which points, largest and bytes_* include. 0: it does
 	// not grow; or the samples of an epoch are not known, and nothing is included.
 	double reserve_bytes;
+	double lasts; // iterations until it reaches the limit at that rate; NAN: it does not grow
 	struct estimate largest; // batch size; value: the largest that ran, if one did
 	double largest_estimate; // batch size: where the line meets the limit
 	enum advice_verified verified;

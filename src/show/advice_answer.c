@@ -195,14 +195,13 @@ static void print_leak(FILE *out, const struct advice *a)
 	if (leak > 0) {
 		fprintf(out, "memory grows   by %s in each iteration, a leak or a cache that fills",
 			text_bytes(bytes, sizeof(bytes), leak));
-		double left = a->limit_bytes - a->now_bytes;
-		if (left > 0) {
-			double samples = left / leak * (double)present_batch(a);
+		if (isfinite(a->lasts)) {
+			double samples = a->lasts * (double)present_batch(a);
 			double epochs = samples / a->now->seen.epoch_samples;
 			fprintf(out,
 				": at this rate the limit is reached after about %.0f "
 				"iterations",
-				left / leak);
+				a->lasts);
 			if (epochs >= 0.1) {
 				fprintf(out, " (%.2g epochs)", epochs);
 			}
@@ -1102,6 +1101,7 @@ static json_t *memory_json(const struct advice *a)
 	json_object_set_new(json, "measured", number(a->keep ? a->now_bytes : advised_bytes(a)));
 	json_object_set_new(json, "leak_per_iteration", number(a->now->seen.leak_per_iteration));
 	json_object_set_new(json, "reserve", number(a->reserve_bytes));
+	json_object_set_new(json, "lasts_iterations", number(a->lasts));
 	json_object_set_new(json, "validation_peak", number(a->now->seen.validation_peak));
 	json_object_set_new(json, "training_peak", number(a->now->seen.training_peak));
 	json_object_set_new(json, "worker", number(a->worker_bytes));

@@ -338,6 +338,9 @@ odd() { # KIND OPTION...
 	echo "$output" >answer.json
 	echo "$(field 'a["memory"]')"
 	[ "$(field '8e6 < a["memory"]["leak_per_iteration"] < 16e6')" = True ]
+	# 2 GB of which the job has some 150 MB without the leak; an epoch of 250 iterations needs 3 GB.
+	[ "$(field '110 < a["memory"]["lasts_iterations"] < 240, largest["nothing_fits"]')" = "(True, True)" ]
+	[ "$(field '[r["step"] for r in runs].count("verify")')" = 0 ]
 }
 
 @test "jobs that fail, that never iterate, and a stop by Ctrl-C" {
