@@ -2018,22 +2018,24 @@ static double differs_by(const struct advice *a)
 	return fmax(one, two) / fmin(one, two);
 }
 
-// Runs the present configuration once more where other programs took CPUs from the runs that are
-// compared: these may have been more in one than in the other. Returns 0 or -ENOMEM.
-static int repeat_present(struct work *w, struct error *e)
+static const struct setting_list no_settings = {0};
+
+// Runs the present configuration once more where other programs took CPUs from it, or from the run
+// that it is compared with: these may have been more in one than in the other. Returns 0 or
+// -ENOMEM.
+static int run_again(struct work *w, const struct advice_probe *other, struct error *e)
 {
 	struct advice *a = w->a;
-	static const struct setting_list none = {0};
 	struct advice_probe *p;
 	struct error why = {0};
-	bool compared = a->measured && !a->keep && (is_busy(a, a->now) || is_busy(a, a->measured));
-	if (!compared || !has_time(w, a->now->seconds)) {
+	bool busy = is_busy(a, a->now) || is_busy(a, other);
+	if (!busy || a->again || !has_time(w, a->now->seconds)) {
 		return 0;
 	}
 	const struct wish wish = {.step = ADVICE_AGAIN,
 		.batch_size = -1,
 		.workers = -1,
-		.settings = &none,
+		.settings = &no_settings,
 		.iterations = LINE_ITERATIONS,
 		.seconds = RATE_SECONDS};
 	say_probe(w, STAGE_AGAIN, "the unmodified job again, because other programs are busy");
@@ -2045,14 +2047,28 @@ static int repeat_present(struct work *w, struct error *e)
 		return 0;
 	}
 	p->apart = true;
-	if (p->failed || a->interrupted || !(p->seen.rate.value > 0)) {
-		return 0;
+	if (!p->failed && !a->interrupted && p->seen.rate.value > 0) {
+		a->again = p;
 	}
-	a->again = p;
+	return 0;
+}
+
+// Compares what is advised with both runs of the present configuration. Returns 0 or -ENOMEM.
+static int compare_again(struct work *w, struct error *e)
+{
+	struct advice *a = w->a;
+	bool compared = a->measured && !a->keep;
+	int r = compared ? run_again(w, a->measured, e) : 0;
+	if (r < 0 || !compared || !a->again) {
+		return r;
+	}
 	struct estimate before = advice_present_rate(a);
 	a->gain = ratio(&a->measured->seen.rate, &before);
+	if (a->settings.n > 0) {
+		a->settings_gain = ratio(&a->base->seen.rate, &before);
+	}
 	if (a->gain.value < 1 + EQUAL) { // it was chance
-		a->settings = none;
+		a->settings = no_settings;
 		a->base = a->now;
 		a->measured = NULL;
 		a->refuted = true;
@@ -2440,6 +2456,29 @@ static int try_settings(struct work *w, struct error *e)
 	return 0;
 }
 
+// Advises settings of the allocator that were faster than the run before, if that was not chance.
+static int take_allocator(struct work *w, const struct setting_list *settings,
+	struct advice_probe *p, const struct advice_probe *before, struct error *e)
+{
+	struct advice *a = w->a;
+	int r = run_again(w, p, e);
+	struct estimate present = advice_present_rate(a);
+	const struct estimate *rate = before == a->now ? &present : &before->seen.rate;
+	struct estimate gain = ratio(&p->seen.rate, rate);
+	if (before != a->now) { // which ran once
+		double differs = differs_by(a);
+		gain.low /= differs;
+		gain.high *= differs;
+	}
+	p->gain = gain;
+	if (gain.low > 1) {
+		a->allocator = *settings;
+		a->allocator_gain = gain;
+		a->allocator_bytes = limited_bytes(a, p);
+	}
+	return r;
+}
+
 // Runs the advised configuration with what the verdict advises to set of the allocator.
 static int try_allocator(struct work *w, struct error *e)
 {
@@ -2471,17 +2510,10 @@ static int try_allocator(struct work *w, struct error *e)
 			return r;
 		}
 		a->allocator_tried = a->n > n ? &a->probes[n] : NULL;
-		double bytes = p ? limited_bytes(a, p) : NAN, differs = differs_by(a);
-		struct estimate gain = p ? ratio(&p->seen.rate, &before->seen.rate)
-		                         : (struct estimate){NAN, NAN, NAN};
-		gain.low /= differs;
-		gain.high *= differs;
-		if (p && faster && gain.low > 1 && !(bytes > usable_bytes(w))) {
-			a->allocator = now->settings[i];
-			a->allocator_gain = gain;
-			a->allocator_bytes = bytes;
+		if (p && faster && !(limited_bytes(a, p) > usable_bytes(w))) {
+			r = take_allocator(w, &now->settings[i], p, before, e);
 		}
-		break; // one allocator is enough
+		return r; // one allocator is enough
 	}
 	return 0;
 }
@@ -2599,7 +2631,7 @@ int advice_make(const struct advice_config *config, struct advice *ret, struct e
 	r = r < 0 ? r : ret->now ? probe_workers(&w, e) : 0;
 	if (r == 0 && ret->now) {
 		advise(&w);
-		r = repeat_present(&w, e);
+		r = compare_again(&w, e);
 		r = r < 0 ? r : try_allocator(&w, e);
 		find_request(&w);
 		r = r < 0 ? r : verify_request(&w, e);
