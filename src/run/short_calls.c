@@ -133,8 +133,14 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+uint64_t short_calls_of_engine(const struct short_calls *calls)
+{
+	return calls->samples < SAMPLES_LEAST
+	               ? 0
+	               : least(calls->spread, DISPATCH_MOST * calls->dispatch);
+}
+
 uint64_t short_calls_samples(const struct short_calls *calls)
 {
-	uint64_t most = least(DISPATCH_MOST * calls->dispatch, CALL_MOST * calls->interpreter);
-	return calls->samples < SAMPLES_LEAST ? 0 : least(calls->spread, most);
+	return least(short_calls_of_engine(calls), CALL_MOST * calls->interpreter);
 }

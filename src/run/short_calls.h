@@ -32,3 +32,5 @@ int short_calls_load(const struct analysis *a, enum phase_id phase, struct short
 uint64_t short_calls_spread(const uint64_t *places, size_t n, uint64_t dispatch);
 // The samples that short operations have: 0 if there are too few to tell.
 uint64_t short_calls_samples(const struct short_calls *calls);
+// The same of phases whose operations an engine calls, without Python: autograd's backward.
+uint64_t short_calls_of_engine(const struct short_calls *calls);

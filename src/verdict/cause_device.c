@@ -325,6 +325,19 @@ static void advise_optimizer(struct book *b, const struct cause *cause)
 
 // The host ----------------------------------------------------------------------------------------
 
+static double interprets(const struct facts *f);
+
+// Time of the training thread in forward and backward passes that mostly consist of short
+// operations, however long they are: a loop over time steps.
+static double short_in_steps(const struct facts *f)
+{
+	bool known = f->python && f->framework == FRAMEWORK_PYTORCH && !f->gpu.used &&
+	             cause_sampled(&f->code) && f->calls_of_steps >= MOST_CALLS;
+	double leader = leader_in(f, CODE_FRAMEWORK) + leader_in(f, CODE_ALLOCATION) +
+	                leader_in(f, CODE_COPYING);
+	return known ? fmin(leader, cause_known(f->calls_in_steps)) : 0;
+}
+
 // Steps are so short that calls cost as much as arithmetic. A batch that the training thread
 // assembles in less time than a step consists of calls, too. Samples, if there are any, show it
 // directly.
@@ -335,7 +348,10 @@ static double calls_share(const struct facts *f)
 	bool small = calls * f->length_s.value < SHORT_STEP_S &&
 	             cause_computing_threads(f) < PARALLEL;
 	bool arithmetic = cause_sampled(&f->code) && cause_code(&f->code, CODE_KERNELS) >= MOST;
-	return small && !arithmetic && facts_share(f, PHASE_OTHER) < step ? calls : 0;
+	calls = small && !arithmetic && facts_share(f, PHASE_OTHER) < step ? calls : 0;
+	double shorts = short_in_steps(f);
+	double with_python = shorts + fmin(interprets(f), cause_known(f->python_in_steps));
+	return shorts > 0 ? fmax(calls, fmin(step, with_python)) : calls;
 }
 
 // Interpreter time of the training thread, without preparing batches.
@@ -488,6 +504,10 @@ static void say_launch(struct text *t, const struct facts *f, const struct cause
 		text_append_string(
 			t, "host-bound: Python and libraries outside the framework take ");
 		cause_append_share(t, cause);
+	} else if (short_in_steps(f) > 0 && step_share(f) * f->length_s.value >= SHORT_STEP_S) {
+		text_append_string(t, "host-bound: Python and the many short operations of forward "
+				      "and backward passes take ");
+		cause_append_share(t, cause);
 	} else {
 		text_append_string(t, "host-bound: steps of ");
 		words_append_seconds(t, f->compute_s);
@@ -567,6 +587,23 @@ static void advise_loops(struct book *b)
 	advise_lines(b);
 }
 
+// Steps of many short operations: fewer of them, or each with more samples.
+static void advise_short_steps(struct book *b, const struct cause *cause)
+{
+	const struct facts *f = b->f;
+	struct text action = {0}, basis = {0};
+	text_append_string(&action,
+		"call fewer, larger operations in the model and its loss: on stacked tensors, or "
+		"nn.LSTM instead of a loop over time steps; or use a larger batch, or "
+		"torch.compile");
+	text_append_string(
+		&basis, "operations of PyTorch that are too short to compute much have ");
+	words_append_percent(&basis, f->calls_of_steps);
+	text_append_string(&basis, " of the samples of forward and backward passes");
+	advice_suggest_at_most(b, cause->share.value, &action, &basis);
+	advise_lines(b);
+}
+
 static void advise_launch(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
@@ -584,6 +621,8 @@ static void advise_launch(struct book *b, const struct cause *cause)
 		advise_lines(b);
 	} else if (loops_over_elements(f) >= 0.5 * cause->share.value) {
 		advise_loops(b);
+	} else if (short_in_steps(f) >= 0.5 * cause->share.value) {
+		advise_short_steps(b, cause);
 	} else if (collects(f) < MOST * cause->share.value) {
 		// How this divides into cost per batch and cost per sample is not known.
 		bool pytorch = f->framework == FRAMEWORK_PYTORCH, calls = calls_share(f) > 0;
@@ -621,7 +660,7 @@ static double computing_share(const struct facts *f, const struct causes *found)
 	computes = fmax(least, computes - lost);
 	if (!gpu_known(f)) {
 		computes += computes_elsewhere(f) - taken(found) - interprets_in_steps(f) -
-		            found_share(found, BOTTLENECK_OPTIMIZER) -
+		            short_in_steps(f) - found_share(found, BOTTLENECK_OPTIMIZER) -
 		            found_share(found, BOTTLENECK_CPU_QUOTA);
 	}
 	return fmax(0, computes - (f->ranks.inferred ? cause_known(f->ranks.own) : 0));

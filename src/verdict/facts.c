@@ -685,6 +685,7 @@ void facts_init(struct facts *f)
 	f->length_s = unknown;
 	f->native_in_other = f->python_in_data = f->all_in_other = NAN;
 	f->python_in_other = f->calls_in_other = f->arithmetic_in_other = NAN;
+	f->calls_of_steps = f->calls_in_steps = f->python_in_steps = NAN;
 	f->parameters = f->parameters_omitted = NAN;
 	f->collections = (struct collection_facts){NAN, NAN, NAN, NAN, NAN};
 	f->long_waits = (struct long_wait_facts){NAN, NAN, NAN};
@@ -1262,6 +1263,20 @@ static void fill_short_calls(
 	f->python_in_other = cpus_in_phase(time, a, PHASE_OTHER, calls.interpreter, f);
 	f->arithmetic_in_other = cpus_in_phase(time, a, PHASE_OTHER, calls.arithmetic, f);
 	f->calls_in_other = cpus_in_phase(time, a, PHASE_OTHER, short_calls_samples(&calls), f);
+	struct short_calls forward, backward;
+	if (short_calls_load(a, PHASE_FORWARD, &forward) < 0 ||
+		short_calls_load(a, PHASE_BACKWARD, &backward) < 0) {
+		return;
+	}
+	uint64_t of_forward = short_calls_samples(&forward);
+	uint64_t of_backward = short_calls_of_engine(&backward);
+	f->calls_of_steps = (double)(of_forward + of_backward) /
+	                    (double)(forward.samples + backward.samples);
+	f->calls_in_steps = words_sum(cpus_in_phase(time, a, PHASE_FORWARD, of_forward, f),
+		cpus_in_phase(time, a, PHASE_BACKWARD, of_backward, f));
+	f->python_in_steps = words_sum(
+		cpus_in_phase(time, a, PHASE_FORWARD, forward.interpreter, f),
+		cpus_in_phase(time, a, PHASE_BACKWARD, backward.interpreter, f));
 }
 
 static void fill_code_by_phase(const struct analysis *a, struct facts *f)

@@ -253,6 +253,11 @@ struct facts {
 	double python_in_other;
 	double calls_in_other;
 	double arithmetic_in_other; // includes these
+	// Short operations in forward and backward: share of the samples there, and of the
+	// iterations' time; and that of the interpreter there.
+	double calls_of_steps;
+	double calls_in_steps;
+	double python_in_steps;
 	// Python's garbage collections of 2 ms or longer, timed by the hooks.
 	struct collection_facts {
 		double in_data; // of iterations' time, while the training thread takes a batch

@@ -730,6 +730,53 @@ static void libraries_that_a_step_calls(void **state)
 	assert_null(causes_get(&c, BOTTLENECK_LAUNCH));
 }
 
+// As seen: an LSTM cell in a Python loop over 200 time steps.
+static void steps_of_short_operations(void **state)
+{
+	(void)state;
+	struct facts f = job(0.01);
+	struct causes c;
+	struct verdict v = {0};
+	_cleanup_text_ struct text t = {0};
+	f.python = true;
+	f.framework = FRAMEWORK_PYTORCH;
+	f.length_s = (struct estimate){0.076, 0.075, 0.077};
+	f.compute_s = f.undisturbed_s = 0.074;
+	f.share[PHASE_FORWARD] = known(0.42);
+	f.share[PHASE_BACKWARD] = known(0.56);
+	f.share[PHASE_OPTIMIZER] = known(0.005);
+	f.share[PHASE_OTHER] = known(0.005);
+	add_samples(&f, CODE_FRAMEWORK, 1);
+	f.code.share[CODE_FRAMEWORK] = 0.61;
+	f.code.share[CODE_COPYING] = 0.15;
+	f.code.share[CODE_INTERPRETER] = 0.16;
+	f.code.share[CODE_KERNELS] = 0.08;
+	f.calls_of_steps = 0.58;
+	f.calls_in_steps = 0.60;
+	f.python_in_steps = 0.15;
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
+	double share = c.items[0].share.value;
+	assert_float_equal(share, 0.60 + 0.15, 0.01); // some of Python's prepares the batches
+	const struct cause *compute = causes_get(&c, BOTTLENECK_COMPUTE);
+	assert_true(!compute || compute->share.value < 0.26);
+	sentence_append_headline(&t, &f, &c.items[0]);
+	assert_says(
+		t.data, "host-bound: Python and the many short operations of forward ... take 75 %");
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_says(v.suggestions[0].action, "call fewer, larger operations in the model");
+	assert_float_equal(v.suggestions[0].gain.value, 1 / (1 - share), 1e-9);
+	verdict_done(&v);
+	f.calls_of_steps = 0.37; // as in a small Transformer: it computes
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_COMPUTE);
+	f.calls_of_steps = 0.58;
+	f.gpu.used = true; // the framework may wait for it
+	causes_find(&f, &c);
+	const struct cause *host = causes_get(&c, BOTTLENECK_LAUNCH);
+	assert_true(!host || host->share.value < 0.5);
+}
+
 // As seen: a metric after the step, with t[i].item() for each coordinate of each box.
 static struct facts loop_over_elements(void)
 {
@@ -1279,6 +1326,7 @@ int main(void)
 		cmocka_unit_test(why_a_rank_is_slower),
 		cmocka_unit_test(the_output_of_processes),
 		cmocka_unit_test(libraries_that_a_step_calls),
+		cmocka_unit_test(steps_of_short_operations),
 		cmocka_unit_test(short_operations_outside_phases),
 		cmocka_unit_test(operations_that_are_not_short),
 		cmocka_unit_test(arithmetic_outside_phases_without_a_cpu),

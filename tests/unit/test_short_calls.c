@@ -134,6 +134,9 @@ static void samples_of_a_run(void **state)
 	assert_int_equal(calls.dispatch, 20);
 	assert_int_equal(calls.spread, 20 + 80);
 	assert_int_equal(short_calls_samples(&calls), 80); // four for each of dispatch
+	const struct short_calls engine = {.samples = 100, .dispatch = 20, .spread = 90};
+	assert_int_equal(short_calls_of_engine(&engine), 80);
+	assert_int_equal(short_calls_samples(&engine), 0); // nobody called them
 }
 
 static void a_run_without_samples(void **state)
