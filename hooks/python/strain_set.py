@@ -29,7 +29,8 @@ def parse(text):
         if name in ("batch_size", "was"):
             known = 1 <= int(value) <= BATCH_MOST
         else:
-            known = name in FLAGS + NUMBERS and 0 <= int(value) <= MOST
+            least = 1 if name == "prefetch_factor" else 0  # with 0 newer versions of PyTorch wait for ever
+            known = name in FLAGS + NUMBERS and least <= int(value) <= MOST
         if not known:
             raise ValueError("no setting: %s" % word)
         settings[name] = bool(int(value)) if name in FLAGS else int(value)
