@@ -871,6 +871,9 @@ static void find_reserve(struct advice *a)
 {
 	const struct observation *now = &a->now->seen;
 	double grew = (double)now->iterations * now->leak_per_iteration;
+	if (a->limit_kind == ADVICE_LIMIT_GPU) { // it is the host's memory that grows
+		return;
+	}
 	double lasts = (a->limit_bytes - (a->now_bytes - grew)) / now->leak_per_iteration;
 	a->lasts = isfinite(lasts) ? fmax(0, lasts) : NAN;
 	double bytes = now->leak_per_iteration * now->epoch_samples / (double)batch_of(a->now);
