@@ -11,6 +11,13 @@ the loader hands out what its workers have prepared, and ends as it always does:
 shared memory while another loader is used. len(loader) is unchanged. Passes that are shorter by themselves are unchanged. Keras'
 `fit` sees data that ends early, in training and validation; `predict` sees all of it.
 
+The first pass without gradients after one with gradients lasts for a second, so that it shows whether memory
+grows with each of its batches: a validation that keeps its outputs has its peak at the end of a full pass, which
+may be the peak of the job. `loader_validation_growth` "bytes seen all": what each batch keeps, the batches of that
+pass, and those of a full one. `loader_training_growth` "bytes seen" is the same of the first pass with gradients. What
+counts is what is allocated (mallinfo2 of glibc), not what is resident: what is kept first fills what an allocator holds
+free (seen: 100 batches of a megabyte without a change of the resident memory).
+
 A loader worker shares the memory of the training process until one of them writes to it. A full
 collection of Python's collector of cycles writes to all of a worker's objects: 25 MB after an import
 of PyTorch. It comes after some hundreds of collections of the youngest objects. A worker whose batches
@@ -21,9 +28,15 @@ smaller batches frees as many objects as it makes, and may never collect (seen: 
 """
 
 import gc
+from ctypes import CDLL, Structure, c_size_t
 from time import monotonic
 
 COLLECTED_AFTER = 2  # batches of a worker
+WATCHED_SECONDS = 1.0  # of the pass whose memory is watched
+WATCHED_LEAST = 12  # readings that show growth
+WATCHED_MOST = 4096
+WATCHED_APART = 0.02  # seconds between two
+WATCHED_BYTES = 8 << 20  # less is not worth a word
 LATER = 4  # batches of all other passes
 EPOCHS_TOLD = 8  # epochs whose validation is reported, at most
 REPORTS = 16  # reports of validation, at most
@@ -61,6 +74,8 @@ class Lengths:
         self._validations = []  # of whole epochs
         self._unknown = False  # the length of one is
         self._reports = 0
+        self._watches = True  # the next pass after one with gradients
+        self._told_growth = False  # of training
         self._whole = 0  # batches of the last pass with gradients that was not shortened
         self._told = 0
 
@@ -71,11 +86,20 @@ class Lengths:
                 self._validations.append(self._validation)
                 self._tell(self._validations)
             self._validation = None
-        return Pass(self, trains and not self._trained, trains)
+        one = Pass(self, trains and not self._trained, trains)
+        if self._watches and self._validation is not None:
+            self._watches = False
+            one.lasts = True
+            one.memory = []
+        elif one.first and not self._told_growth:
+            one.memory = []
+        return one
 
     def is_over(self, one, batches):
         """Whether so many batches are enough for a pass, and the first one has had enough time."""
         if batches < self._least:
+            return False
+        if one.lasts and monotonic() - one.since < WATCHED_SECONDS:
             return False
         if one.first:
             if one.taken == 0 and self._left > 0:  # its time has not begun
@@ -98,6 +122,8 @@ class Lengths:
                 self._whole = one.taken
                 self._told += 1
                 self._report.say("loader_pass_batches", str(one.taken))
+        if one.memory is not None:
+            self._tell_growth(one, length_of)
         if one.trains:
             self._validation = 0.0
         elif self._validation is not None:
@@ -106,6 +132,20 @@ class Lengths:
             self._validation += seconds or 0.0
             if not self._validations or self._unknown:
                 self._tell([self._validation])
+
+    def _tell_growth(self, one, length_of):
+        each = growth_of(one.memory)
+        if one.trains:
+            if each > 0:
+                self._told_growth = True
+                self._report.say("loader_training_growth", "%d %d" % (each, one.taken))
+            return
+        try:
+            length = length_of() if length_of else one.taken
+        except Exception:  # an iterable data set, for example
+            length = -1
+        if each > 0 and length > one.taken:
+            self._report.say("loader_validation_growth", "%d %d %d" % (each, one.taken, length))
 
     def _tell(self, seconds):
         self._reports += 1
@@ -118,7 +158,7 @@ class Lengths:
 class Pass:
     """One pass over the data."""
 
-    __slots__ = ("lengths", "first", "trains", "began", "since", "seen", "taken", "ended", "over", "arrivals")
+    __slots__ = ("lengths", "first", "trains", "began", "since", "seen", "taken", "ended", "over", "arrivals", "memory", "read", "lasts")
 
     def __init__(self, lengths, first, trains):
         self.lengths = lengths
@@ -129,6 +169,9 @@ class Pass:
         self.ended = False  # early
         self.over = False
         self.arrivals = []  # (batches so far, time), of a pass without gradients
+        self.memory = None  # (batches so far, bytes), of a pass that is watched
+        self.read = 0.0  # time of the last reading
+        self.lasts = False  # it is not ended as soon as others
 
     def take(self, batches):
         """Counts batches. The pass begins with the first one."""
@@ -136,6 +179,10 @@ class Pass:
         if self.taken == 0:
             self.since = self.seen
         self.taken += batches
+        if batches > 0 and self.memory is not None and self.seen - self.read >= WATCHED_APART:
+            self.read = self.seen
+            if len(self.memory) < WATCHED_MOST:
+                self.memory.append((self.taken, own_bytes()))
         if batches > 0 and not self.trains and len(self.arrivals) < ARRIVALS:
             self.arrivals.append((self.taken, self.seen))
 
@@ -254,6 +301,48 @@ class Short:
         """Whether a worker with so many collections of the youngest objects will make a full one."""
         each = young / COLLECTED_AFTER
         return each >= 1 and (self._worker_batches is None or self._worker_batches * each >= before_full())
+
+
+class Blocks(Structure):
+    """What mallinfo2 says, of all arenas of glibc."""
+
+    _fields_ = [(name, c_size_t) for name in
+                ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")]  # fmt: skip
+
+
+def find_mallinfo():
+    """The function; None: another C library, or an older one."""
+    try:
+        mallinfo = CDLL(None).mallinfo2
+        mallinfo.restype = Blocks
+        return mallinfo
+    except (AttributeError, OSError):
+        return None
+
+
+mallinfo2 = find_mallinfo()
+
+
+def own_bytes():
+    """Memory that is allocated, large and small; 0: not known."""
+    if mallinfo2 is None:
+        return 0
+    blocks = mallinfo2()
+    return blocks.uordblks + blocks.hblkhd
+
+
+def growth_of(memory):
+    """Bytes that each batch keeps, from what was allocated after so many; 0: it does not grow. The first batches fill
+    caches; the least of a third is what is kept, and it must grow in both halves."""
+    memory = memory[len(memory) // 4 :]
+    if len(memory) < WATCHED_LEAST:
+        return 0
+    third = len(memory) // 3
+    parts = [memory[part * third : (part + 1) * third] for part in range(3)]
+    (begin, first), (_, middle), (end, last) = (min(part, key=lambda reading: reading[1]) for part in parts)
+    gained = last - first
+    even = min(middle - first, last - middle) >= 0.25 * gained
+    return gained / (end - begin) if gained >= WATCHED_BYTES and even else 0
 
 
 def before_full():

@@ -50,8 +50,6 @@
 #define LIGHT 0.2
 // Copies of the workers below this share of the job's memory are noise.
 #define WORTH_COPIES 0.02
-// A run that reaches this share of its predicted rate needs no other.
-#define AS_PROMISED 0.97
 // Configurations within this share of the best rate are equal: the smallest is advised.
 #define EQUAL 0.01
 // A change is advised if it promises at least this gain.
@@ -878,6 +876,11 @@ static void find_reserve(struct advice *a)
 	a->lasts = isfinite(lasts) ? fmax(0, lasts) : NAN;
 	double bytes = now->leak_per_iteration * now->epoch_samples / (double)batch_of(a->now);
 	a->reserve_bytes = bytes > 0 && isfinite(bytes) ? bytes : 0;
+	// A whole validation would exceed the peak by so much.
+	double lower = fmax(0, now->training_peak - now->validation_peak);
+	double more = now->validation_kept - (isfinite(lower) ? lower : 0);
+	a->validation_bytes = fmax(0, more);
+	a->reserve_bytes += a->validation_bytes;
 }
 
 // What is limited at the end of the first epoch, if it grows until then. Probes of few iterations
@@ -885,10 +888,10 @@ static void find_reserve(struct advice *a)
 static double grown_bytes(const struct advice *a, const struct advice_probe *p)
 {
 	double own = p->seen.leak_per_iteration, first = a->now->seen.leak_per_iteration;
-	double grew = (double)p->seen.iterations * (own > 0 ? own : first);
-	return a->reserve_bytes > 0
-	               ? limited_bytes(a, p) - fmin(grew, a->reserve_bytes) + a->reserve_bytes
-	               : limited_bytes(a, p);
+	double iterations = (double)p->seen.iterations;
+	double grew = own > 0 ? iterations * own : fmin(iterations * first, a->reserve_bytes);
+	grew = isfinite(grew) ? grew : 0;
+	return limited_bytes(a, p) + (a->reserve_bytes > 0 ? a->reserve_bytes - grew : 0);
 }
 
 static void add_point(struct work *w, const struct advice_probe *p)
@@ -1670,7 +1673,8 @@ static size_t list_batches(const struct work *w, int64_t *ret, size_t most)
 	// An epoch whose length is not known may have no more than were seen.
 	double epoch = a->now->seen.epoch_samples;
 	double samples = isfinite(epoch) ? epoch : seen_samples(a);
-	largest = fmin(largest, fmax((double)now, samples / EPOCH_BATCHES));
+	double steps = EPOCH_BATCHES * (double)a->now->seen.accumulated;
+	largest = fmin(largest, fmax((double)now, samples / steps));
 	size_t n = 0;
 	ret[n++] = now;
 	bool changes = can_choose_batch(w);
@@ -1902,7 +1906,7 @@ static bool gains(const struct advice *a, const struct advice_probe *p)
 	double seconds = (double)p->seen.iterations * p->seen.iteration.value;
 	bool beyond = isfinite(gain.low) ? gain.low > 1
 	                                 : gain.value >= GAIN_UNSURE && seconds >= GAIN_SECONDS;
-	return gain.value >= 1 + EQUAL && (is_sure(&p->seen.rate) || beyond);
+	return gain.value >= 1 + EQUAL && beyond;
 }
 
 // A configuration that should have fitted did not: its workers need more than was seen, or its
@@ -1948,6 +1952,7 @@ static void take_best(struct work *w, const struct best *best)
 	a->gain = ratio(&best->probe->seen.rate, &a->now->seen.rate);
 	a->refuted = false;
 	a->did_not_fit = false;
+	a->unclear_gain = (struct estimate){NAN, NAN, NAN};
 	free(a->advised_missing);
 	a->advised_missing = NULL;
 }
@@ -1974,13 +1979,18 @@ static bool learn(struct work *w, const struct advice_choice *c, const struct ad
 		return fit_rate(w); // without other numbers of workers
 	}
 	bool gained = gains(a, p);
-	if (gained && (!best->probe || p->seen.rate.value > best->probe->seen.rate.value)) {
+	double least = best->probe ? best->probe->seen.rate.value : 0;
+	bool fewer = best->probe && c->batch_size == best->batch_size && c->workers < best->workers;
+	if (gained && p->seen.rate.value > (fewer ? 1 - EQUAL : 1) * least) {
 		*best = (struct best){
 			p, c->batch_size, c->workers, a->predicted, a->bytes_predicted};
 	}
 	a->refuted = a->refuted || !gained;
-	bool kept = gained && p->seen.rate.value >= AS_PROMISED * a->predicted.rate.value;
-	return fit_rate(w) && !kept; // with this run
+	struct estimate gain = ratio(&p->seen.rate, &a->base->seen.rate);
+	if (!gained && gain.value >= 1 + EQUAL) {
+		a->unclear_gain = gain;
+	}
+	return fit_rate(w); // with this run
 }
 
 // Whether a run has shown this configuration, or nothing better than it is to be expected.
@@ -1988,7 +1998,9 @@ static bool is_settled(
 	const struct advice *a, const struct advice_choice *c, const struct best *best)
 {
 	const struct advice_probe *fastest = best->probe ? best->probe : a->base;
-	if (c->batch_size < 0 || !(c->at.rate.value >= GAIN_MIN * fastest->seen.rate.value)) {
+	bool fewer = best->probe && c->batch_size == best->batch_size && c->workers < best->workers;
+	double least = fewer ? 1 - EQUAL : GAIN_MIN;
+	if (c->batch_size < 0 || !(c->at.rate.value >= least * fastest->seen.rate.value)) {
 		return true;
 	}
 	for (size_t i = 0; i < a->n; i++) {
@@ -2070,7 +2082,9 @@ static int compare_again(struct work *w, struct error *e)
 	if (a->settings.n > 0) {
 		a->settings_gain = ratio(&a->base->seen.rate, &before);
 	}
-	if (a->gain.value < 1 + EQUAL) { // it was chance
+	bool clear = a->gain.low > 1 || a->gain.value >= GAIN_UNSURE;
+	if (a->gain.value < 1 + EQUAL || !clear) { // it may have been chance
+		a->unclear_gain = a->gain;
 		a->settings = no_settings;
 		a->base = a->now;
 		a->measured = NULL;
@@ -2150,6 +2164,14 @@ static double held_bytes(const struct advice *a, const struct advice_probe *p)
 	bool predicted = p == a->now && !a->keep && host;
 	double grows = grown_bytes(a, p) - limited_bytes(a, p); // until the end of an epoch
 	double held = observation_held(&p->seen) + (isfinite(grows) ? grows : 0);
+	for (size_t i = 0; p == a->now && i < a->n; i++) { // its repeats
+		const struct advice_probe *other = &a->probes[i];
+		bool same = other->limit_bytes == 0 && batch_of(other) == batch_of(p) &&
+		            workers_of(other) == workers_of(p) && other->settings.n == 0;
+		if (same && !other->failed) {
+			held = fmax(held, observation_held(&other->seen));
+		}
+	}
 	return predicted ? a->bytes_predicted : held;
 }
 
@@ -2199,7 +2221,15 @@ static void find_request(struct work *w)
 	                  : a->cpus;
 	r->cpus = cpus_enough(a, fmin(r->cpus, a->cpus));
 	r->peak_bytes = held_bytes(a, p);
-	r->bytes = r->peak_bytes * (1 + REQUEST_MEMORY_MARGIN);
+	bool varied = !a->pinned &&
+	              (a->now->seen.sizes.looked > 0 || a->now->seen.unchosen.looked > 0);
+	r->margin = varied ? REQUEST_MEMORY_MARGIN_VARIED : REQUEST_MEMORY_MARGIN;
+	r->bytes = r->peak_bytes * (1 + r->margin);
+	bool given = a->limit_kind == ADVICE_LIMIT_REQUESTED ||
+	             a->limit_kind == ADVICE_LIMIT_CGROUP;
+	if (given && r->peak_bytes <= a->limit_bytes) {
+		r->bytes = fmin(r->bytes, a->limit_bytes);
+	}
 	r->startup = p->seen.startup;
 	r->epoch = a->now->seen.epoch_samples / rate;
 	r->validation = isfinite(p->seen.validation) ? p->seen.validation : a->now->seen.validation;
@@ -2615,6 +2645,7 @@ int advice_make(const struct advice_config *config, struct advice *ret, struct e
 		.thesis_workers = NAN,
 		.thesis_seconds = NAN,
 		.gain = {NAN, NAN, NAN},
+		.unclear_gain = {NAN, NAN, NAN},
 		.settings_gain = {NAN, NAN, NAN},
 		.allocator_gain = {NAN, NAN, NAN},
 		.allocator_bytes = NAN,

@@ -36,6 +36,10 @@
 
 // What is asked for beyond what the job needed.
 #define REQUEST_MEMORY_MARGIN 0.15
+// The same where samples differ in size, and the allocator is glibc's default: its memory goes on
+// growing for minutes, because blocks of many sizes split it (seen: 263 MB in a probe, 502 MB after
+// two epochs).
+#define REQUEST_MEMORY_MARGIN_VARIED 1.0
 #define REQUEST_CPU_MARGIN 0.1
 #define REQUEST_RATE 0.95 // of the rate with all CPUs, predicted with those requested
 #define REQUEST_TIME_MARGIN 0.2
@@ -166,6 +170,8 @@ struct advice {
 	// first epoch: what it holds then, which points, largest and bytes_* include. 0: it does
 	// not grow; or the samples of an epoch are not known, and nothing is included.
 	double reserve_bytes;
+	double validation_bytes; // of these, what a whole validation keeps beyond that of the
+	                         // probes
 	double lasts; // iterations until it reaches the limit at that rate; NAN: it does not grow
 	struct estimate largest; // batch size; value: the largest that ran, if one did
 	double largest_estimate; // batch size: where the line meets the limit
@@ -204,6 +210,7 @@ struct advice {
 	char *workers_missing; // why other numbers of workers could not be tried
 	struct estimate gain; // measured over now; NAN: not measured
 	const struct advice_probe *again; // the present configuration once more; NULL: not made
+	struct estimate unclear_gain; // which made it keep the present one; NAN: another reason
 	// The best configuration for a number of CPUs, and the best number of workers for batch
 	// sizes that double from the present one.
 	struct advice_choice by_cpus[ADVICE_CPUS_MAX];
@@ -220,6 +227,7 @@ struct advice {
 	struct advice_request {
 		double cpus_used, cpus; // CPU time over time, and with a margin, whole
 		double peak_bytes, bytes; // of host memory, and with a margin
+		double margin; // a share of the peak
 		double epoch; // seconds of an epoch's iterations
 		double validation; // seconds of an epoch's validation
 		double read; // bytes per second from storage

@@ -24,6 +24,8 @@
 #define VALIDATION_MOST_S 1e7
 // Samples of an epoch: loaders with more have no end in fact (1e10 in public scripts).
 #define EPOCH_MOST 2e9
+#define KEPT_MOST 1e13
+#define KEPT_LEAST 32e6 // of a training pass: less may be what a loader prepares ahead
 // The fewest iterations in the middle of shortened epochs that stand for those of full length.
 #define MIDDLE_LEAST 8
 #define MIDDLE_SECONDS 1.0 // and what they take at least
@@ -71,6 +73,19 @@ static double missed_by_samples(const struct analysis *a)
 	double seen = trainer > 0 ? tables_figure(&a->tables, trainer, NAME_RESIDENT, FIGURE_MAX)
 	                          : NAN;
 	return mark > seen ? mark - seen : 0;
+}
+
+// What each iteration of training keeps, by the hooks: "1048576 200", bytes and batches. NAN:
+// nothing.
+static double read_growth(struct reader *reader)
+{
+	const char *text = reader_run(reader, "loader_training_growth");
+	struct cursor at = cursor_of(text ? text : "", text ? strlen(text) : 0);
+	int64_t each, batches;
+	bool whole = cursor_i64(&at, &each) && cursor_i64(&at, &batches) && at.at == at.end;
+	bool sane = whole && each > 0 && batches > 0 && batches <= INT32_MAX;
+	double bytes = sane ? (double)each * (double)batches : 0;
+	return bytes >= KEPT_LEAST && bytes <= KEPT_MOST ? (double)each : NAN;
 }
 
 static void read_workers_memory(const struct analysis *a, struct observation *o)
@@ -179,7 +194,8 @@ static void read_memory(const struct analysis *a, struct observation *o)
 	o->page_cache = job_figure(a, NAME_FILE, FIGURE_MAX);
 	o->memory_limit = a->overview.memory_limit_is_cgroup ? a->overview.memory_limit_bytes : NAN;
 	o->memory_total = a->overview.memory_limit_bytes;
-	o->leak_per_iteration = a->growth.leak ? a->growth.bytes_per_iteration.value : NAN;
+	double leak = a->growth.leak ? a->growth.bytes_per_iteration.value : NAN;
+	o->leak_per_iteration = fmax(leak, read_growth(a->tables.reader));
 	read_workers_memory(a, o);
 	read_validation_peak(a, o);
 	read_gpus(a, o);
@@ -430,6 +446,19 @@ static struct sample_sizes read_sizes(struct reader *reader, const char *key)
 	            : (struct sample_sizes){0};
 }
 
+// "1048576 30 125": bytes that each batch of a validation keeps, batches that ran, and all.
+static double read_kept(struct reader *reader)
+{
+	const char *text = reader_run(reader, "loader_validation_growth");
+	struct cursor at = cursor_of(text ? text : "", text ? strlen(text) : 0);
+	int64_t each, ran, all;
+	bool whole = cursor_i64(&at, &each) && cursor_i64(&at, &ran) && cursor_i64(&at, &all) &&
+	             at.at == at.end;
+	bool sane = whole && each > 0 && ran > 0 && all > ran && all <= INT32_MAX;
+	double bytes = sane ? (double)each * (double)(all - ran) : 0;
+	return bytes <= KEPT_MOST ? bytes : 0;
+}
+
 static void read_keys(struct reader *reader, struct observation *o)
 {
 	const char *hooks = reader_run(reader, "hooks");
@@ -446,6 +475,7 @@ static void read_keys(struct reader *reader, struct observation *o)
 	o->loader_set = copy_key(reader, "loader_set");
 	o->loader_set_missing = copy_key(reader, "loader_set_missing");
 	o->optimizer = copy_key(reader, "optimizer_class");
+	o->validation_kept = read_kept(reader);
 	o->sizes = read_sizes(reader, "loader_sample_sizes");
 	o->unchosen = read_sizes(reader, "loader_batch_elements");
 }

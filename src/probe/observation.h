@@ -69,6 +69,7 @@ struct observation {
 	double epoch_samples; // of that epoch; else of the loader
 	bool epoch_known; // they include those of a smaller last batch
 	double validation; // seconds of an epoch's validation, in full length; NAN: not known
+	double validation_kept; // bytes that the rest of a full validation would keep; 0: not seen
 	double startup; // seconds before the first iteration
 	double cpus_used; // by the job while it iterates
 	double others_cpus; // that other programs used of those that the job could use

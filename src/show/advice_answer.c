@@ -207,13 +207,21 @@ static void print_leak(FILE *out, const struct advice *a)
 			}
 		}
 		fputc('\n', out);
-		if (a->reserve_bytes > 0) {
+		if (a->reserve_bytes > a->validation_bytes) {
 			fprintf(out,
 				INDENT "below, memory is that after one epoch: %s more than at its "
 				       "beginning; if it grows further, no batch size fits for "
 				       "long\n",
-				text_bytes(bytes, sizeof(bytes), a->reserve_bytes));
+				text_bytes(bytes, sizeof(bytes),
+					a->reserve_bytes - a->validation_bytes));
 		}
+	}
+	if (a->validation_bytes > 0) {
+		fprintf(out,
+			"validation     keeps memory of each batch: a whole one needs %s more than "
+			"those "
+			"of the runs, which is added below\n",
+			text_bytes(bytes, sizeof(bytes), a->validation_bytes));
 	}
 }
 
@@ -240,8 +248,8 @@ static void print_found(FILE *out, const struct advice *a)
 	char bytes[32];
 	text_bytes(bytes, sizeof(bytes), a->limit_bytes);
 	if (a->verified_batch < 1) {
-		fprintf(out, "%.0f (%.0f to %.0f%s)", a->largest.value, a->largest.low,
-			a->largest.high, mark_of(a->largest.low, a->largest.high));
+		fprintf(out, "%.0f to %.0f%s", a->largest.low, a->largest.high,
+			mark_of(a->largest.low, a->largest.high));
 	} else if (a->verified == ADVICE_UNDER_LIMIT) {
 		fprintf(out, "%" PRId64 " ran under the limit of %s", a->verified_batch, bytes);
 	} else {
@@ -257,8 +265,10 @@ static void print_found(FILE *out, const struct advice *a)
 		if (a->verified_epoch < WHOLE_EPOCH) {
 			fprintf(out, "%s of an epoch of ",
 				text_percent(bytes, sizeof(bytes), a->verified_epoch));
-		} else {
+		} else if (isfinite(a->verified_epoch)) {
 			fputs("with epochs of ", out);
+		} else {
+			fputs("for some seconds of an epoch of ", out);
 		}
 		fputs("full length", out);
 	}
@@ -666,10 +676,18 @@ static void print_kept(FILE *out, const struct advice *a)
 		return;
 	}
 	const char *why = a->advised_missing ? a->advised_missing
-	                  : a->did_not_fit   ? "faster ones did not fit when tried"
-	                  : a->refuted       ? "the most promising one was no faster when tried"
-	                                     : NULL;
-	if (why) {
+	                  : a->did_not_fit && a->refuted
+	                          ? "others were no faster when tried, or did not fit"
+	                  : a->did_not_fit ? "faster ones did not fit when tried"
+	                  : a->refuted     ? "the most promising one was no faster when tried"
+	                                   : NULL;
+	if (isfinite(a->unclear_gain.value)) {
+		fprintf(out,
+			"advice         keep the present configuration: the most promising one was "
+			"not "
+			"clearly faster (%.2f times, %.2f to %.2f)\n",
+			a->unclear_gain.value, a->unclear_gain.low, a->unclear_gain.high);
+	} else if (why) {
 		fprintf(out, "advice         keep the present configuration: %s\n", why);
 	} else {
 		print_compared(out, a);
@@ -792,7 +810,13 @@ static void print_request(FILE *out, const struct advice *a)
 		text_bytes(bytes, sizeof(bytes), r->bytes));
 	if (a->now->seen.leak_per_iteration > 0) {
 		fprintf(out, ", for %s only: memory grows with each iteration",
-			a->reserve_bytes > 0 ? "one epoch" : "a short job");
+			a->reserve_bytes > a->validation_bytes ? "one epoch" : "a short job");
+	}
+	if (r->margin > REQUEST_MEMORY_MARGIN) {
+		fputs(", for an allocator's memory that grows where samples differ in size", out);
+	}
+	if (a->now->seen.epochs < 2 && !(a->now->seen.leak_per_iteration > 0)) {
+		fputs(", for one epoch: a second one was not seen", out);
 	}
 	if (isfinite(r->epoch)) {
 		append_epoch(&epoch, r);
@@ -952,7 +976,8 @@ static void print_sbatch(FILE *out, const struct advice_request *r)
 	fputs("#!/bin/sh\n", out);
 	fprintf(out, "#SBATCH --cpus-per-task=%.0f   # it uses %.2f CPUs\n", r->cpus, r->cpus_used);
 	fprintf(out, "#SBATCH --mem=%.0fM   # peak %.0f MiB plus %.0f %%\n",
-		ceil(r->bytes / 0x1p20), ceil(r->peak_bytes / 0x1p20), REQUEST_MEMORY_MARGIN * 100);
+		ceil(r->bytes / 0x1p20), ceil(r->peak_bytes / 0x1p20),
+		(r->bytes / r->peak_bytes - 1) * 100);
 	if (isfinite(r->seconds)) {
 		double minutes = ceil(r->seconds / 60);
 		fprintf(out, "#SBATCH --time=%.0f   # minutes: %s per epoch, plus %.0f %%\n",
@@ -972,7 +997,7 @@ static void print_requested(FILE *out, const struct advice *a)
 {
 	if (a->now->seen.leak_per_iteration > 0) {
 		fprintf(out, "# for %s only: memory grows with each iteration\n",
-			a->reserve_bytes > 0 ? "one epoch" : "a short job");
+			a->reserve_bytes > a->validation_bytes ? "one epoch" : "a short job");
 	}
 	if (a->requested_missing) {
 		fprintf(out, "# a run under this request failed: %s\n", a->requested_missing);
@@ -1101,6 +1126,7 @@ static json_t *memory_json(const struct advice *a)
 	json_object_set_new(json, "measured", number(a->keep ? a->now_bytes : advised_bytes(a)));
 	json_object_set_new(json, "leak_per_iteration", number(a->now->seen.leak_per_iteration));
 	json_object_set_new(json, "reserve", number(a->reserve_bytes));
+	json_object_set_new(json, "reserve_of_validation", number(a->validation_bytes));
 	json_object_set_new(json, "lasts_iterations", number(a->lasts));
 	json_object_set_new(json, "validation_peak", number(a->now->seen.validation_peak));
 	json_object_set_new(json, "training_peak", number(a->now->seen.training_peak));

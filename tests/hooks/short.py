@@ -214,6 +214,47 @@ def validation():
     assert told(said) == []
 
 
+class Watched:
+    """A process whose memory is a list of readings."""
+
+    def __init__(self, readings):
+        self.left = list(readings)
+
+    def __call__(self):
+        return self.left.pop(0) if len(self.left) > 1 else self.left[0]
+
+
+def kept():
+    """The first validation lasts for a second; what its batches keep is told, with those of a full pass."""
+    quick = DataLoader(TensorDataset(torch.arange(40)), 1)
+    mega = 1 << 20
+    before = strain_short.own_bytes
+    for readings, expected in (
+        ([50 * mega + mega * batch for batch in range(120)], mega),
+        ([50 * mega] * 120, None),
+        ([50 * mega, 90 * mega] * 60, None),  # it comes and goes
+        ([50 * mega] * 60 + [90 * mega] * 60, None),  # once
+    ):
+        said = install("6 0")
+        strain_short.own_bytes = Watched(readings)
+        passes(quick, 1)
+        with torch.no_grad():
+            first, second = passes(DataLoader(Even(), 1), 2)
+        assert first >= 20 and second == 4, (first, second)
+        told = [value for key, value in said if key == "loader_validation_growth"]
+        assert told == ([] if expected is None else ["%d %d 120" % (expected, first)]), told
+    strain_short.own_bytes = before
+    held = before()
+    block = bytearray(50 << 20)
+    assert held == 0 or 49 << 20 < before() - held < 51 << 20
+    del block
+    # What training keeps, although nothing else of it is resident.
+    said = install("6 0.8")
+    leaked = [bytearray(1 << 20) for _ in DataLoader(Even(), 1)]
+    told = [value.split() for key, value in said if key == "loader_training_growth"]
+    assert held == 0 or abs(int(told[0][0]) / (1 << 20) - 1) < 0.1 and int(told[0][1]) == len(leaked), told
+
+
 def told(said):
     """The seconds reported so far."""
     return [float(value) for key, value in said if key == "loader_validation_s"]
@@ -236,5 +277,6 @@ if __name__ == "__main__":
     collected()
     nothing_left()
     validation()
+    kept()
     refused()
     print("shortened as they should be")

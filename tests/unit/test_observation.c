@@ -121,6 +121,8 @@ static void observe_epochs(int first, int others, const char *hooks, const char 
 	if (sizes) {
 		writer_put_run(w, "loader_sample_sizes", sizes);
 		writer_put_run(w, "loader_batch_elements", sizes);
+		writer_put_run(w, "loader_validation_growth", sizes);
+		writer_put_run(w, "loader_training_growth", sizes);
 	}
 	int64_t at = put_epoch(w, 1000 * MS, first);
 	for (int i = 0; i < others; i++) {
@@ -155,6 +157,27 @@ static void test_samples_differ_in_size(void **state)
 		assert_int_equal(o.unchosen.looked, cases[i].looked);
 		assert_true(
 			cases[i].looked == 0 || (o.sizes.median == 20 && o.sizes.largest == 400));
+		observation_done(&o);
+	}
+}
+
+static void test_a_validation_keeps_memory(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		double kept;
+		double leak; // of an iteration
+	} cases[] = {{"1048576 40", 0, 1048576}, {"1048576 3", 0, 0}, {"1048576", 0, 0},
+		{"1048576 30 125", 95.0 * 1048576, 0}, {"5 30 30", 0, 0}, {"5 0 3", 0, 0},
+		{"-5 1 3", 0, 0}, {"5 1", 0, 0}, {"5 1 3 4", 0, 0},
+		{"9000000000000 1 100000", 0, 0}, {"words", 0, 0}};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct observation o;
+		observe_epochs(40, 12, "pytorch 2.0: short", NULL, cases[i].text, &o);
+		assert_true(o.validation_kept == cases[i].kept);
+		assert_true(cases[i].leak > 0 ? o.leak_per_iteration == cases[i].leak
+					      : isnan(o.leak_per_iteration));
 		observation_done(&o);
 	}
 }
@@ -260,6 +283,7 @@ int main(void)
 		cmocka_unit_test(test_memory_of_validation_and_of_training),
 		cmocka_unit_test(test_the_rate_is_that_of_the_middle),
 		cmocka_unit_test(test_samples_differ_in_size),
+		cmocka_unit_test(test_a_validation_keeps_memory),
 		cmocka_unit_test(test_the_last_batch_is_smaller),
 		cmocka_unit_test(test_accumulated_batches_count_each),
 		cmocka_unit_test(test_parts_that_are_not_known_are_not_held),
