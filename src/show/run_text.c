@@ -59,8 +59,8 @@ static void print_field(const struct page *p, const char *word, const char *text
 {
 	_cleanup_text_ struct text folded = {0};
 	bold(p, word);
-	words_append_folded(&folded, text, strlen(word), INDENT,
-		p->style.width ? p->style.width : WIDTH);
+	words_append_folded(
+		&folded, text, strlen(word), INDENT, p->style.width ? p->style.width : WIDTH);
 	fprintf(p->stream, "%s\n", folded.data ? folded.data : "");
 }
 

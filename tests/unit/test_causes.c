@@ -761,8 +761,8 @@ static void steps_of_short_operations(void **state)
 	const struct cause *compute = causes_get(&c, BOTTLENECK_COMPUTE);
 	assert_true(!compute || compute->share.value < 0.26);
 	sentence_append_headline(&t, &f, &c.items[0]);
-	assert_says(
-		t.data, "host-bound: Python and the many short operations of forward ... take 75 %");
+	assert_says(t.data,
+		"host-bound: Python and the many short operations of forward ... take 75 %");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_says(v.suggestions[0].action, "call fewer, larger operations in the model");
 	assert_float_equal(v.suggestions[0].gain.value, 1 / (1 - share), 1e-9);
