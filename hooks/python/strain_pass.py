@@ -40,7 +40,7 @@ class Optimizers:
 class Loader:
     """What is known about one loader; batch_size: None, where the loader does not say it."""
 
-    __slots__ = ("batch_size", "lists", "looks", "tokens", "trains", "evaluates", "ahead", "told", "__weakref__")
+    __slots__ = ("batch_size", "lists", "looks", "tokens", "trains", "evaluates", "ahead", "told", "tensors", "__weakref__")
 
     def __init__(self, batch_size=None):
         self.batch_size = batch_size
@@ -53,6 +53,7 @@ class Loader:
         self.evaluates = False  # a pass led to no step
         self.ahead = deque()  # samples of batches whose backward has not begun
         self.told = None  # called once it is known to train
+        self.tensors = 0  # of a batch, by the first ones
 
 
 class Pass:

@@ -33,6 +33,8 @@ COLLECTIVES = ("all_reduce", "all_gather", "all_gather_into_tensor", "all_gather
 installed = []  # for measuring the cost of the hooks
 GUESSED = "(no loader: samples are guessed from the rows of the model's first argument)"
 SEARCHED = 16  # items of a batch searched for a tensor
+TENSORS = 1000  # of a container of a batch that are counted
+DEPTH = 3  # of containers
 LOOKS = 4  # batches of a loader that show whether they are lists of samples
 
 
@@ -200,7 +202,7 @@ class PyTorch:
         if not self.described:  # a later one might be made when the trained one is gone
             self.described = True
             self._tell(facts)
-        known.told = lambda: self._tell(facts + [("loader_role", "training")])
+        known.told = lambda: self._tell(facts + [("loader_role", "training")] + _tensors_of(known))
         self.loaders[key] = (weakref.ref(loader, gone), known)
         return known
 
@@ -288,6 +290,7 @@ class PyTorch:
             return -1  # a container of the job's own
         if loader.lists is None:
             _find_lists(loader, batch, count)
+            loader.tensors = max(loader.tensors, _count(batch, self.torch.Tensor))
         if loader.lists:
             found = (_length_of, _length_within)[loader.lists - 1](batch)
             count = count if found < 0 else found
@@ -763,6 +766,20 @@ def _find_lists(loader, batch, count):
             return
     if loader.looks >= LOOKS:
         loader.lists = 0
+
+
+def _count(batch, tensor, depth=0):
+    """Tensors of a batch, at most TENSORS of each of its containers: each is handed over by itself."""
+    if isinstance(batch, tensor):
+        return 1
+    if depth == DEPTH or not isinstance(batch, (list, tuple, Mapping)):
+        return 0
+    parts = batch.values() if isinstance(batch, Mapping) else batch
+    return sum(_count(part, tensor, depth + 1) for part in islice(parts, TENSORS))
+
+
+def _tensors_of(known):
+    return [("loader_batch_tensors", str(known.tensors))] if known.tensors > 0 else []
 
 
 def _batch_size(loader):

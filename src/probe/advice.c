@@ -446,10 +446,11 @@ static void divide_iterations(const struct work *w, struct advice_probe *p)
 {
 	int64_t given = given_batch(w, p), samples = p->seen.batch_size;
 	int64_t before = w->a->now ? w->a->now->seen.accumulated : 0;
-	// The last batch of an epoch of one iteration is smaller.
-	if (before > 1 && given > 0 && samples < before * given && samples > (before - 1) * given &&
-		p->seen.passes >= PASSES * (double)before) {
-		observation_divide(&p->seen, before);
+	// An epoch has no more batches than these, and the last one may be smaller.
+	int64_t fewer = given > 0 ? (samples + given - 1) / given : 0;
+	if (before > 1 && samples < before * given && fewer > 1 &&
+		p->seen.passes >= PASSES * (double)fewer) {
+		observation_divide(&p->seen, fewer);
 		p->seen.batch_size = given;
 		return;
 	}
@@ -2064,6 +2065,12 @@ static int run_again(struct work *w, const struct advice_probe *other, struct er
 	p->apart = true;
 	if (!p->failed && !a->interrupted && p->seen.rate.value > 0) {
 		a->again = p;
+		for (size_t i = 0; i < a->n_by_batch; i++) {
+			struct advice_choice *c = &a->by_batch[i];
+			bool present = c->batch_size == batch_of(a->now) &&
+			               c->workers == workers_of(a->now);
+			c->at.rate = present ? advice_present_rate(a) : c->at.rate;
+		}
 	}
 	return 0;
 }

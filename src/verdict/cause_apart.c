@@ -400,7 +400,7 @@ const struct cause_kind cause_validation = {
 
 const struct cause_kind cause_checkpoint = {
 	.name = "checkpoint",
-	.part = "checkpoints",
+	.part = "checkpoints and fsync",
 	.of = OF_TRAINING,
 	.judge = judge_checkpoint,
 	.grounds = grounds_checkpoint,

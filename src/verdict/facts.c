@@ -686,6 +686,7 @@ void facts_init(struct facts *f)
 	f->native_in_other = f->python_in_data = f->all_in_other = NAN;
 	f->python_in_other = f->calls_in_other = f->arithmetic_in_other = NAN;
 	f->calls_of_steps = f->calls_in_steps = f->python_in_steps = NAN;
+	f->batch_tensors = NAN;
 	f->parameters = f->parameters_omitted = NAN;
 	f->collections = (struct collection_facts){NAN, NAN, NAN, NAN, NAN};
 	f->long_waits = (struct long_wait_facts){NAN, NAN, NAN};
@@ -1191,6 +1192,8 @@ static void fill_settings(struct reader *r, struct facts *f)
 	const char *hooks = reader_run(r, "hooks");
 	f->reference_blas = reference_blas(r);
 	f->unit = unit_of_samples(r);
+	int64_t tensors = reader_run_i64(r, "loader_batch_tensors", 0);
+	f->batch_tensors = tensors > 0 ? (double)tensors : NAN;
 	int64_t updated = reader_run_i64(r, "optimizer_parameters", 0);
 	int64_t omitted = reader_run_i64(r, "optimizer_parameters_omitted", 0);
 	if (updated > 0 && omitted > 0) {

@@ -253,6 +253,7 @@ struct facts {
 	double python_in_other;
 	double calls_in_other;
 	double arithmetic_in_other; // includes these
+	double batch_tensors; // of the training loader
 	// Short operations in forward and backward: share of the samples there, and of the
 	// iterations' time; and that of the interpreter there.
 	double calls_of_steps;

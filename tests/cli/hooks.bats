@@ -231,7 +231,7 @@ optimizer|iteration' ]
 	record "$PYTHON" "$TRAIN" anew >/dev/null
 	[ "$(run_key run.strain loader_batch_size) $(run_key run.strain loader_batches) $(run_key run.strain loader_samples)" = \
 		"30 4 100" ]
-	[ "$(run_key run.strain loader_role)" = training ]
+	[ "$(run_key run.strain loader_role) $(run_key run.strain loader_batch_tensors)" = "training 2" ]
 }
 
 @test "PyTorch: parameters with gradients that no optimizer has" {

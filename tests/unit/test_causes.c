@@ -947,6 +947,11 @@ static void objects_that_are_handed_over(void **state)
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_says(v.suggestions[0].action, "return tensors");
 	verdict_done(&v);
+	f.batch_tensors = 160; // lists of tensors, as the dataset makes them
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_says(v.suggestions[0].action, "combine the tensors of a batch");
+	assert_says(v.suggestions[0].basis, "a batch has 160 tensors");
+	verdict_done(&v);
 }
 
 // A Python without symbols: samples say interpreter, the hooks timed the collections.
