@@ -29,6 +29,7 @@ smaller batches frees as many objects as it makes, and may never collect (seen: 
 
 import gc
 from ctypes import CDLL, Structure, c_size_t
+from os import environ, rename
 from time import monotonic
 
 COLLECTED_AFTER = 2  # batches of a worker
@@ -38,6 +39,8 @@ WATCHED_MOST = 4096
 WATCHED_APART = 0.02  # seconds between two
 WATCHED_BYTES = 8 << 20  # less is not worth a word
 LATER = 4  # batches of all other passes
+AHEAD = 3  # batches after which a pass ends for all ranks, once rank 0 has decided
+ALONE_SECONDS = 10.0  # after which another rank ends a validation that rank 0 does not make
 EPOCHS_TOLD = 8  # epochs whose validation is reported, at most
 REPORTS = 16  # reports of validation, at most
 ARRIVALS = 256  # batches whose time is kept
@@ -64,9 +67,11 @@ class Lengths:
     seconds are reported (`loader_validation_s`; -1: unknown), as the mean over epochs.
     """
 
-    def __init__(self, report, text):
+    def __init__(self, report, text, rank=None):
         self._report = report
         self._iterations, self._seconds = parse(text)
+        self._ranks = Ranks(rank)
+        self._trainings = 0  # passes with gradients
         self._least = min(self._iterations, LATER)
         self._left = self._seconds  # of the passes that last longer
         self._trained = False  # these have ended
@@ -87,6 +92,8 @@ class Lengths:
                 self._tell(self._validations)
             self._validation = None
         one = Pass(self, trains and not self._trained, trains)
+        self._trainings += trains
+        one.name = "training-%d" % self._trainings if trains else "validation"
         if self._watches and self._validation is not None:
             self._watches = False
             one.lasts = True
@@ -99,17 +106,20 @@ class Lengths:
         """Whether so many batches are enough for a pass, and the first one has had enough time."""
         if batches < self._least:
             return False
-        if one.lasts and monotonic() - one.since < WATCHED_SECONDS:
-            return False
-        if one.first:
-            if one.taken == 0 and self._left > 0:  # its time has not begun
+        if one.first or one.lasts:  # its end is a matter of time
+            if not self._ranks.agree(one, batches, self._is_enough(one, batches)):
                 return False
-            if batches < self._iterations or monotonic() - one.since < self._left:
-                return False
-            self._trained = True
+            self._trained = self._trained or one.first
         one.ended = True
         self._report.say("hooked", "epochs shortened")
         return True
+
+    def _is_enough(self, one, batches):
+        if one.lasts:
+            return monotonic() - one.since >= WATCHED_SECONDS
+        if one.taken == 0 and self._left > 0:  # its time has not begun
+            return False
+        return batches >= self._iterations and monotonic() - one.since >= self._left
 
     def end(self, one, length_of, workers):
         """There is no further batch; length_of(): the batches of the full pass, -1 if unknown."""
@@ -155,10 +165,52 @@ class Lengths:
         self._report.say("loader_validation_s", "%.3f" % mean)
 
 
+class Ranks:
+    """Ranks of a job end a pass after the same batch, or some would wait for the others' gradients. Rank 0 decides, a few
+    batches ahead, in a file of the marker directory, since ranks are less than that apart."""
+
+    def __init__(self, rank):
+        self._rank = rank or (lambda: None)  # this process's; None: it is alone
+        self._folder = environ.get("STRAIN_MARKERS")
+
+    def agree(self, one, batches, enough):
+        """Whether the pass is over after so many batches, if that is enough for this rank."""
+        rank = self._rank() if one.last is None and self._folder else None
+        if rank == 0 and enough:
+            one.last = batches + AHEAD
+            self._write(one)
+        elif rank is not None and rank > 0:
+            one.last = self._read(one)
+            late = monotonic() - one.since > ALONE_SECONDS  # rank 0 makes no such pass
+            enough = enough and late and not one.trains
+        elif rank == 0:
+            return False
+        return batches >= one.last if one.last is not None else enough
+
+    def _path(self, one):
+        return "%s/short-%s" % (self._folder, one.name)
+
+    def _write(self, one):
+        try:
+            new = self._path(one) + ".new"
+            with open(new, "x", encoding="ascii") as file:
+                file.write("%d" % one.last)
+            rename(new, self._path(one))
+        except OSError:
+            pass
+
+    def _read(self, one):
+        try:
+            with open(self._path(one), encoding="ascii") as file:
+                return int(file.read(20))
+        except (OSError, ValueError):
+            return None
+
+
 class Pass:
     """One pass over the data."""
 
-    __slots__ = ("lengths", "first", "trains", "began", "since", "seen", "taken", "ended", "over", "arrivals", "memory", "read", "lasts")
+    __slots__ = ("name", "last", "lengths", "first", "trains", "began", "since", "seen", "taken", "ended", "over", "arrivals", "memory", "read", "lasts")
 
     def __init__(self, lengths, first, trains):
         self.lengths = lengths
@@ -172,6 +224,8 @@ class Pass:
         self.memory = None  # (batches so far, bytes), of a pass that is watched
         self.read = 0.0  # time of the last reading
         self.lasts = False  # it is not ended as soon as others
+        self.name = ""  # for the other ranks
+        self.last = None  # batches after which it is over, once ranks agreed
 
     def take(self, batches):
         """Counts batches. The pass begins with the first one."""
@@ -217,8 +271,15 @@ class Short:
         self._has_gradients = torch.is_grad_enabled
         self._in_worker = torch.utils.data.get_worker_info
         self._iterable = torch.utils.data.IterableDataset
-        self._lengths = Lengths(report, text)
+        self._distributed = torch.distributed
+        self._lengths = Lengths(report, text, self._rank)
         self._worker_batches = None  # of a worker of the newest iterator in its life; None: no end is known
+
+    def _rank(self):
+        distributed = self._distributed
+        if not (distributed.is_available() and distributed.is_initialized()) or distributed.get_world_size() < 2:
+            return None
+        return distributed.get_rank()
 
     def install(self, patch, data):
         """patch(owner, name, wrap), as strain_hook.Hook.patch; data: torch.utils.data.dataloader."""

@@ -248,8 +248,10 @@ static void print_found(FILE *out, const struct advice *a)
 	char bytes[32];
 	text_bytes(bytes, sizeof(bytes), a->limit_bytes);
 	if (a->verified_batch < 1) {
-		fprintf(out, "%.0f to %.0f%s", a->largest.low, a->largest.high,
-			mark_of(a->largest.low, a->largest.high));
+		fprintf(out, "%.0f", a->largest.low);
+		if (a->largest.high > a->largest.low) {
+			fprintf(out, " to %.0f", a->largest.high);
+		}
 	} else if (a->verified == ADVICE_UNDER_LIMIT) {
 		fprintf(out, "%" PRId64 " ran under the limit of %s", a->verified_batch, bytes);
 	} else {
@@ -258,7 +260,7 @@ static void print_found(FILE *out, const struct advice *a)
 	}
 	print_with_workers(out, a);
 	if (a->verified_batch < 1) {
-		fputs(", not verified", out);
+		fprintf(out, ", not verified%s", mark_of(a->largest.low, a->largest.high));
 	}
 	if (a->verified_batch > 0 && a->verified_long) {
 		fputs(", also ", out);
@@ -335,7 +337,9 @@ static void print_line(FILE *out, const struct advice *a)
 	fputc('\n', out);
 	if (!a->pinned && a->limit_kind != ADVICE_LIMIT_GPU) {
 		fputs(INDENT
-			"with the default allocator the peak varies by a few per cent; "
+			"with the default allocator the peak varies by a few per cent, and a long "
+		        "job "
+			"may reach a higher one: keep a tenth free; "
 			"MALLOC_MMAP_THRESHOLD_=65536 makes it reproducible, and often lower\n",
 			out);
 	}

@@ -4,7 +4,9 @@
 
 import functools
 import gc
+import os
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, sys.argv[1])
@@ -255,6 +257,40 @@ def kept():
     assert held == 0 or abs(int(told[0][0]) / (1 << 20) - 1) < 0.1 and int(told[0][1]) == len(leaked), told
 
 
+def ranks():
+    """All ranks end a pass after the batch that rank 0 chose, whatever their clocks say."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["STRAIN_MARKERS"] = folder
+        lengths = [strain_short.Lengths(Said(), "6 0.2", lambda rank=rank: rank) for rank in range(3)]
+        del os.environ["STRAIN_MARKERS"]
+        for number in (1, 2):
+            passes = [one.begin(True) for one in lengths]
+            for one in passes:
+                one.take(1)
+                one.since -= one.since % 7 if number == 1 else 0  # they began at other times
+            ended, batch = [0, 0, 0], 1
+            while not all(ended) and batch < 2000:
+                batch += 1
+                order = (1, 0, 2) if batch % 2 else (2, 1, 0)
+                for rank in order:
+                    if not ended[rank]:
+                        passes[rank].take(1)
+                        ended[rank] = batch if passes[rank].is_over(batch) else 0
+                time.sleep(0.002)
+            for one in passes:
+                one.end()
+            assert len(set(ended)) == 1 and (ended[0] >= 9 if number == 1 else ended[0] == 4), (number, ended)
+        hostile = strain_short.Ranks(lambda: 1)
+        hostile._folder = folder
+        one = lengths[1].begin(True)
+        one.name = "training-77"
+        for text in ("", "x", "9" * 30, "5 5"):
+            with open(folder + "/short-training-77", "w") as file:
+                file.write(text)
+            assert not hostile.agree(one, 50, True) and (one.last is None or one.last > 50), text
+            one.last = None
+
+
 def told(said):
     """The seconds reported so far."""
     return [float(value) for key, value in said if key == "loader_validation_s"]
@@ -278,5 +314,6 @@ if __name__ == "__main__":
     nothing_left()
     validation()
     kept()
+    ranks()
     refused()
     print("shortened as they should be")
