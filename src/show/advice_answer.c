@@ -337,10 +337,9 @@ static void print_line(FILE *out, const struct advice *a)
 	fputc('\n', out);
 	if (!a->pinned && a->limit_kind != ADVICE_LIMIT_GPU) {
 		fputs(INDENT
-			"with the default allocator the peak varies by a few per cent, and a long "
-		        "job "
-			"may reach a higher one: keep a tenth free; "
-			"MALLOC_MMAP_THRESHOLD_=65536 makes it reproducible, and often lower\n",
+			"with the default allocator the peak varies by a few per cent, and may be "
+			"higher in a long job: keep a tenth free; MALLOC_MMAP_THRESHOLD_=65536 "
+			"makes it reproducible, and often lower\n",
 			out);
 	}
 }
