@@ -194,7 +194,7 @@ class Longest:
             key = (type(loader.dataset), len(loader.dataset))
             if key in self._looked:
                 look = self._looked[key] if self._again else None
-            elif len(self._looked) < DATASETS_MOST:
+            elif len(self._looked) < DATASETS_MOST and self._may_differ():
                 self._looked[key] = look = self._look(loader)
             else:
                 return None
@@ -204,6 +204,11 @@ class Longest:
         except Exception as error:
             self._report.say("missing", "largest samples: %s: %s" % (type(error).__name__, error))
         return None
+
+    def _may_differ(self):
+        """Where the samples of training have one size, those of validation are not looked at: a child then needs memory beside
+        all that training holds."""
+        return not self._looked or any(look is not None and look.differ() for look in self._looked.values())
 
     def _say(self, look):
         """Of the first dataset only: later ones are those of validation."""

@@ -110,6 +110,8 @@ def equal():
     """Samples of one size: nothing is said or changed."""
     said = install()
     assert indices(DataLoader(Sentences([7] * 40), 4, collate_fn=same))[0] == [0, 1, 2, 3]
+    other = Sentences(LENGTHS[:39])  # of validation: not looked at
+    assert indices(DataLoader(other, 4, collate_fn=same))[0] == [0, 1, 2, 3]
     assert said == []
 
 
