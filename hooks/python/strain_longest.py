@@ -17,11 +17,13 @@ samples of a pass or -1, elements of the median and the largest one), if they di
 sample.
 """
 
+import fcntl
 import os
 import pickle
 import random
 import select
 import signal
+import stat
 import sys
 import time
 import warnings
@@ -110,6 +112,11 @@ def look_at(dataset, indices, seconds, pick, of):
     return Look(values, of, pick(sizes) if len(set(values)) > 1 else None)
 
 
+def _replaces(batch, index):
+    """Whether a batch may come instead of another one: the last one of a pass, which is smaller, stays."""
+    return not (isinstance(index, list) and isinstance(batch, list)) or len(batch) <= len(index)
+
+
 class Longest:
     """The patches of PyTorch's iterators. One per process."""
 
@@ -118,6 +125,7 @@ class Longest:
         self._report = report
         self._seconds, self._again = parse(text)
         self._in_worker = torch.utils.data.get_worker_info
+        self._has_gradients = torch.is_grad_enabled
         self._iterable = torch.utils.data.IterableDataset
         self._sampler = torch.utils.data.BatchSampler
         self._looked = {}  # by dataset
@@ -148,7 +156,7 @@ class Longest:
             if batch is None:
                 return index
             iterator._strain_next -= 1
-            if iterator._strain_next >= 0:
+            if iterator._strain_next >= 0 or not _replaces(batch, index):
                 return index
             if self._again:
                 iterator._strain_next = next(iterator._strain_gaps) - 1
@@ -162,17 +170,17 @@ class Longest:
         def __next__(iterator):
             batch = original(iterator)
             samples = getattr(iterator, "_strain_unchosen", 0)
-            if samples > 0 and len(self._elements) < BATCHES_SEEN:
+            if samples > 0 and len(self._elements) < BATCHES_SEEN and self._has_gradients():
                 self._see(batch, samples)
             return batch
 
         return __next__
 
     def _unchosen(self, loader):
-        """The samples of a batch that cannot be chosen; 1 if the dataset makes whole batches; 0: it can."""
+        """The samples of a batch that cannot be chosen; 0: it can, or the dataset makes whole batches."""
         if self._in_worker() or not isinstance(getattr(loader, "dataset", None), self._iterable):
             return 0
-        return loader.batch_size or 1
+        return loader.batch_size or 0
 
     def _see(self, batch, samples):
         """Keeps the elements per sample of a batch; reports at powers of two, so that reports are bounded."""
@@ -208,7 +216,8 @@ class Longest:
     def _may_differ(self):
         """Where the samples of training have one size, those of validation are not looked at: a child then needs memory beside
         all that training holds."""
-        return not self._looked or any(look is not None and look.differ() for look in self._looked.values())
+        looks = [look for look in self._looked.values() if look is not None]
+        return self._has_gradients() or any(look.differ() for look in looks)
 
     def _say(self, look):
         """Of the first dataset only: later ones are those of validation."""
@@ -248,7 +257,9 @@ class Longest:
         try:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            self._kept = (sys.stdout, sys.stderr)  # else their buffers are written here, too
             sys.stdout = sys.stderr = open(os.devnull, "w")
+            _part_from_parent(writes)
             self._torch.set_num_threads(1)  # its pool of threads is not forked
             with os.fdopen(writes, "wb") as pipe:
                 pickle.dump(self._look_here(loader), pipe)
@@ -276,6 +287,28 @@ class Longest:
             return largest[0] if loader.batch_sampler is None else largest
 
         return look_at(loader.dataset, indices, self._seconds, pick, len(indices) if len(indices) < INDICES_MOST else -1)
+
+
+def _part_from_parent(writes):
+    """Opens anew what is read from files, whose position both processes share; closes connections, which a second speaker
+    would confuse. A dataset that needs one then fails in the child."""
+    for name in os.listdir("/proc/self/fd"):
+        handle = int(name)
+        try:
+            kind = os.fstat(handle).st_mode
+            if handle == writes:
+                continue
+            if stat.S_ISREG(kind) and fcntl.fcntl(handle, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+                at, new = os.lseek(handle, 0, os.SEEK_CUR), os.open("/proc/self/fd/%d" % handle, os.O_RDONLY)
+                os.lseek(new, at, os.SEEK_SET)
+            elif stat.S_ISSOCK(kind) or stat.S_ISFIFO(kind):
+                new = os.open(os.devnull, os.O_RDWR)
+            else:
+                continue
+            os.dup2(new, handle)
+            os.close(new)
+        except OSError:
+            continue
 
 
 def _read_answer(reads, seconds):

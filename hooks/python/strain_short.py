@@ -37,10 +37,11 @@ WATCHED_SECONDS = 1.0  # of the pass whose memory is watched
 WATCHED_LEAST = 12  # readings that show growth
 WATCHED_MOST = 4096
 WATCHED_APART = 0.02  # seconds between two
+READ_SHARE = 20  # times of a reading until the next one
 WATCHED_BYTES = 8 << 20  # less is not worth a word
 LATER = 4  # batches of all other passes
 AHEAD = 3  # batches after which a pass ends for all ranks, once rank 0 has decided
-ALONE_SECONDS = 10.0  # after which another rank ends a validation that rank 0 does not make
+ALONE_SECONDS = 10.0  # after which another rank decides by itself
 EPOCHS_TOLD = 8  # epochs whose validation is reported, at most
 REPORTS = 16  # reports of validation, at most
 ARRIVALS = 256  # batches whose time is kept
@@ -178,13 +179,11 @@ class Ranks:
         rank = self._rank() if one.last is None and self._folder else None
         if rank == 0 and enough:
             one.last = batches + AHEAD
-            self._write(one)
+            one.last = one.last if self._write(one) else None
         elif rank is not None and rank > 0:
             one.last = self._read(one)
-            late = monotonic() - one.since > ALONE_SECONDS  # rank 0 makes no such pass
-            enough = enough and late and not one.trains
-        elif rank == 0:
-            return False
+            # Rank 0 makes no such pass, or is on another machine.
+            enough = enough and monotonic() - one.since > ALONE_SECONDS
         return batches >= one.last if one.last is not None else enough
 
     def _path(self, one):
@@ -197,7 +196,8 @@ class Ranks:
                 file.write("%d" % one.last)
             rename(new, self._path(one))
         except OSError:
-            pass
+            return False
+        return True
 
     def _read(self, one):
         try:
@@ -234,9 +234,10 @@ class Pass:
             self.since = self.seen
         self.taken += batches
         if batches > 0 and self.memory is not None and self.seen - self.read >= WATCHED_APART:
-            self.read = self.seen
             if len(self.memory) < WATCHED_MOST:
                 self.memory.append((self.taken, own_bytes()))
+            # A heap of many pieces takes long to read: at most a twentieth of the time.
+            self.read = self.seen + READ_SHARE * (monotonic() - self.seen)
         if batches > 0 and not self.trains and len(self.arrivals) < ARRIVALS:
             self.arrivals.append((self.taken, self.seen))
 

@@ -33,8 +33,7 @@ COLLECTIVES = ("all_reduce", "all_gather", "all_gather_into_tensor", "all_gather
 installed = []  # for measuring the cost of the hooks
 GUESSED = "(no loader: samples are guessed from the rows of the model's first argument)"
 SEARCHED = 16  # items of a batch searched for a tensor
-TENSORS = 1000  # of a container of a batch that are counted
-DEPTH = 3  # of containers
+ITEMS = 1000  # of a batch among which tensors are counted
 LOOKS = 4  # batches of a loader that show whether they are lists of samples
 
 
@@ -768,14 +767,20 @@ def _find_lists(loader, batch, count):
         loader.lists = 0
 
 
-def _count(batch, tensor, depth=0):
-    """Tensors of a batch, at most TENSORS of each of its containers: each is handed over by itself."""
-    if isinstance(batch, tensor):
-        return 1
-    if depth == DEPTH or not isinstance(batch, (list, tuple, Mapping)):
+def _count(batch, tensor):
+    """Tensors of a batch, among its first ITEMS items: each is handed over by itself. 0 if it is a container of the job's own."""
+    places, count = [batch], 0
+    try:
+        for place in places:
+            if isinstance(place, tensor):
+                count += 1
+            elif isinstance(place, (list, tuple)) and place and not isinstance(place[0], (int, float, str)):
+                places.extend(place[: max(ITEMS - len(places), 0)])
+            elif isinstance(place, Mapping):
+                places.extend(islice(place.values(), max(ITEMS - len(places), 0)))
+    except Exception:
         return 0
-    parts = batch.values() if isinstance(batch, Mapping) else batch
-    return sum(_count(part, tensor, depth + 1) for part in islice(parts, TENSORS))
+    return count
 
 
 def _tensors_of(known):

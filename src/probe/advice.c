@@ -449,7 +449,8 @@ static void divide_iterations(const struct work *w, struct advice_probe *p)
 	// An epoch has no more batches than these, and the last one may be smaller.
 	int64_t fewer = given > 0 ? (samples + given - 1) / given : 0;
 	if (before > 1 && samples < before * given && fewer > 1 &&
-		p->seen.passes >= PASSES * (double)fewer) {
+		p->seen.passes >= PASSES * (double)fewer &&
+		p->seen.passes <= (double)fewer / PASSES) {
 		observation_divide(&p->seen, fewer);
 		p->seen.batch_size = given;
 		return;
@@ -522,7 +523,7 @@ static void list_environment(const struct work *w, const struct wish *wish, stru
 	if (w->shorten && !wish->whole && !(wish->lasting > 0)) {
 		c->environment[n++] = c->shorten;
 	}
-	if (!wish->whole) {
+	if (!wish->whole && w->shorten) {
 		// More of the largest samples than the job has would change a rate.
 		c->environment[n++] = wish->seconds > 0 ? "STRAIN_LONGEST=" LOOK_SECONDS
 		                                        : "STRAIN_LONGEST=" LOOK_SECONDS " again";
@@ -587,6 +588,7 @@ static int record(struct work *w, const struct wish *wish, struct advice_probe *
 		r = observation_read(p->run, &p->seen, e);
 		if (r == 0) {
 			divide_iterations(w, p);
+			observation_count_kept(&p->seen);
 		}
 		probe_done(&probe);
 	}
@@ -778,8 +780,15 @@ static bool binds(const struct advice *a)
 static uint64_t limit_to_set(const struct work *w)
 {
 	const struct advice *a = w->a;
-	bool sets = a->limit_kind == ADVICE_LIMIT_REQUESTED && !w->cannot_limit;
-	return sets ? (uint64_t)fmax(1, a->limit_bytes - a->reserve_bytes) : 0;
+	bool sets = a->limit_kind == ADVICE_LIMIT_REQUESTED && !w->cannot_limit &&
+	            a->reserve_bytes < a->limit_bytes;
+	return sets ? (uint64_t)(a->limit_bytes - a->reserve_bytes) : 0;
+}
+
+// The same for a probe of a rate. A leak might reach it, which says nothing of a configuration.
+static uint64_t limit_of_rate(const struct work *w)
+{
+	return w->a->now->seen.leak_per_iteration > 0 ? 0 : limit_to_set(w);
 }
 
 // Batch sizes -------------------------------------------------------------------------------------
@@ -878,8 +887,8 @@ static void find_reserve(struct advice *a)
 	double bytes = now->leak_per_iteration * now->epoch_samples / (double)batch_of(a->now);
 	a->reserve_bytes = bytes > 0 && isfinite(bytes) ? bytes : 0;
 	// A whole validation would exceed the peak by so much.
-	double lower = fmax(0, now->training_peak - now->validation_peak);
-	double more = now->validation_kept - (isfinite(lower) ? lower : 0);
+	double lower = fmax(0, now->training_peak - now->validation_peak); // 0: not known
+	double more = now->validation_kept - lower;
 	a->validation_bytes = fmax(0, more);
 	a->reserve_bytes += a->validation_bytes;
 }
@@ -890,8 +899,8 @@ static double grown_bytes(const struct advice *a, const struct advice_probe *p)
 {
 	double own = p->seen.leak_per_iteration, first = a->now->seen.leak_per_iteration;
 	double iterations = (double)p->seen.iterations;
-	double grew = own > 0 ? iterations * own : fmin(iterations * first, a->reserve_bytes);
-	grew = isfinite(grew) ? grew : 0;
+	double leaked = a->reserve_bytes - a->validation_bytes;
+	double grew = own > 0 ? iterations * own : first > 0 ? fmin(iterations * first, leaked) : 0;
 	return limited_bytes(a, p) + (a->reserve_bytes > 0 ? a->reserve_bytes - grew : 0);
 }
 
@@ -1203,8 +1212,8 @@ static int verify_in_time(struct work *w, int64_t batch, double lasting, struct 
 		a->verified_batch = batch;
 		const struct observation *o = &a->probes[a->n - 1].seen;
 		a->verified_long = lasting > 0 && !a->probes[a->n - 1].cut;
-		a->verified_epoch = fmin(
-			1, (double)o->iterations * (double)batch / o->epoch_samples);
+		double share = (double)o->iterations * (double)batch / o->epoch_samples;
+		a->verified_epoch = share > 1 ? 1 : share; // NAN stays
 	} else {
 		a->failed_batch = batch;
 	}
@@ -1879,8 +1888,7 @@ static struct advice_probe *try_advised(struct work *w)
 	struct wish wish = {.step = ADVICE_ADVISED,
 		.batch_size = a->batch_size,
 		.workers = a->workers,
-		// A leak might reach it, which says nothing about this configuration.
-		.limit_bytes = a->now->seen.leak_per_iteration > 0 ? 0 : limit_to_set(w),
+		.limit_bytes = limit_of_rate(w),
 		.iterations = LINE_ITERATIONS,
 		.seconds = RATE_SECONDS};
 	say_probe(w, STAGE_ADVISED,
@@ -1900,14 +1908,19 @@ static struct estimate ratio(const struct estimate *after, const struct estimate
 		after->value / before->value, after->low / before->high, after->high / before->low};
 }
 
+// Whether a gain is one by its interval; without an interval, by its size.
+static bool is_clear(const struct estimate *gain)
+{
+	return isfinite(gain->low) ? gain->low > 1 : gain->value >= GAIN_UNSURE;
+}
+
 // Whether a configuration trains faster than the present one, beyond doubt or noise.
 static bool gains(const struct advice *a, const struct advice_probe *p)
 {
 	struct estimate gain = ratio(&p->seen.rate, &a->base->seen.rate);
 	double seconds = (double)p->seen.iterations * p->seen.iteration.value;
-	bool beyond = isfinite(gain.low) ? gain.low > 1
-	                                 : gain.value >= GAIN_UNSURE && seconds >= GAIN_SECONDS;
-	return gain.value >= 1 + EQUAL && beyond;
+	bool enough = isfinite(gain.low) || seconds >= GAIN_SECONDS;
+	return gain.value >= 1 + EQUAL && enough && is_clear(&gain);
 }
 
 // A configuration that should have fitted did not: its workers need more than was seen, or its
@@ -2089,9 +2102,12 @@ static int compare_again(struct work *w, struct error *e)
 	if (a->settings.n > 0) {
 		a->settings_gain = ratio(&a->base->seen.rate, &before);
 	}
-	bool clear = a->gain.low > 1 || a->gain.value >= GAIN_UNSURE;
-	if (a->gain.value < 1 + EQUAL || !clear) { // it may have been chance
+	if (a->gain.value < 1 + EQUAL || !is_clear(&a->gain)) { // it may have been chance
 		a->unclear_gain = a->gain;
+		a->gain = (struct estimate){NAN, NAN, NAN};
+		if (a->settings.n > 0) {
+			a->probes[a->base - a->probes].gain = a->settings_gain;
+		}
 		a->settings = no_settings;
 		a->base = a->now;
 		a->measured = NULL;
@@ -2370,7 +2386,8 @@ static int probe_now(struct work *w, struct error *e)
 		.seconds = RATE_SECONDS};
 	say_probe(w, STAGE_NOW, "the unmodified job");
 	int r = make(w, &wish, &p, e);
-	if (r == 0 && p->failed && p->seen.shortened && !a->interrupted) {
+	bool changed = r == 0 && (p->seen.shortened || p->seen.sizes.looked > 0);
+	if (changed && p->failed && !a->interrupted) {
 		_cleanup_text_ struct text line = {0};
 		if (a->failed_output) {
 			read_last_line(a->failed_output, &line);
@@ -2537,7 +2554,7 @@ static int try_allocator(struct work *w, struct error *e)
 		const struct wish wish = {.step = ADVICE_SETTING,
 			.batch_size = same ? -1 : a->batch_size,
 			.workers = same ? -1 : a->workers,
-			.limit_bytes = limit_to_set(w),
+			.limit_bytes = limit_of_rate(w),
 			.iterations = LINE_ITERATIONS,
 			.seconds = RATE_SECONDS,
 			.settings = &joined};
@@ -2582,9 +2599,9 @@ static struct left probes_of(const struct work *w, enum stage stage)
 	case STAGE_ADVISED:
 		return (struct left){0, line || (now && can_set(w, true)) ? ADVISED_MAX : 0};
 	case STAGE_AGAIN:
-		return (struct left){0, is_busy(w->a, w->a->now)};
+		return (struct left){0, w->a->again ? 0 : 1};
 	case STAGE_ALLOCATOR:
-		return (struct left){of_allocator, of_allocator};
+		return (struct left){of_allocator, of_allocator * (w->a->again ? 1 : 2)};
 	case STAGE_REQUEST:
 		return w->config->verify ? (struct left){1, 1} : (struct left){0, 0};
 	default:

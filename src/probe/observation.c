@@ -75,7 +75,7 @@ static double missed_by_samples(const struct analysis *a)
 	return mark > seen ? mark - seen : 0;
 }
 
-// What each iteration of training keeps, by the hooks: "1048576 200", bytes and batches. NAN:
+// What each batch of training keeps, by the hooks: "1048576 200", bytes and batches. NAN:
 // nothing.
 static double read_growth(struct reader *reader)
 {
@@ -194,8 +194,8 @@ static void read_memory(const struct analysis *a, struct observation *o)
 	o->page_cache = job_figure(a, NAME_FILE, FIGURE_MAX);
 	o->memory_limit = a->overview.memory_limit_is_cgroup ? a->overview.memory_limit_bytes : NAN;
 	o->memory_total = a->overview.memory_limit_bytes;
-	double leak = a->growth.leak ? a->growth.bytes_per_iteration.value : NAN;
-	o->leak_per_iteration = fmax(leak, read_growth(a->tables.reader));
+	o->leak_per_iteration = a->growth.leak ? a->growth.bytes_per_iteration.value : NAN;
+	o->kept_per_batch = read_growth(a->tables.reader);
 	read_workers_memory(a, o);
 	read_validation_peak(a, o);
 	read_gpus(a, o);
@@ -681,6 +681,12 @@ void observation_divide(struct observation *o, int64_t batches)
 	o->wait *= factor;
 	o->main_cpu *= factor;
 	o->leak_per_iteration *= factor;
+}
+
+void observation_count_kept(struct observation *o)
+{
+	double ranks = o->ranks > 1 ? (double)o->ranks : 1;
+	o->leak_per_iteration = fmax(o->leak_per_iteration, o->kept_per_batch * ranks);
 }
 
 void observation_done(struct observation *o)

@@ -48,6 +48,7 @@ struct observation {
 	double memory_limit; // that applied to the run; NAN: none but the machine's
 	double memory_total; // the same, else the machine's
 	double leak_per_iteration; // growth of memory per iteration; NAN: no leak
+	double kept_per_batch; // of a rank, by the hooks of a probe; NAN: nothing was seen
 
 	// Steady iterations of the training process. Those that begin an epoch wait longer: workers
 	// start. In shortened epochs they are too many; the rate is that of epochs of full length.
@@ -110,6 +111,9 @@ void observation_done(struct observation *o);
 // Makes an iteration that accumulates the gradients of so many batches into that many iterations of
 // one batch, for models by batch size. Rates stay.
 void observation_divide(struct observation *o, int64_t batches);
+// Counts what the hooks saw each batch keep as a leak of the iterations, which consist of a batch
+// each (observation_divide).
+void observation_count_kept(struct observation *o);
 
 // Memory that counts against a cgroup's limit and cannot be dropped: anonymous, shared, kernel.
 // Parts that are not known count as 0. NAN: anonymous memory is not known.

@@ -148,8 +148,9 @@ static int check_braces(const char *word, const char *brace, struct error *e)
 	size_t n = read_name(word, brace, name), length = strcspn(brace, "}");
 	const char *value = brace + 1 + n, *meant = n > 0 ? find_meant(name) : NULL;
 	bool valued = *value == '=' && value[1] && value[1] != '}';
-	bool code = strpbrk(word, " \t\n") != NULL; // "{worker}" in a word of code is a variable
-	if (!meant || brace[length] != '}' || !(valued || (*value == '}' && !code))) {
+	// "{worker}" in a word of code is a variable, in a name of a file the job's own pattern.
+	bool alone = (brace == word || brace[-1] == '=') && brace[length] && !brace[length + 1];
+	if (!meant || brace[length] != '}' || !(valued || (*value == '}' && alone))) {
 		return 0;
 	}
 	if (n != strlen(meant) || strncmp(brace + 1, meant, n) != 0) {
@@ -157,8 +158,9 @@ static int check_braces(const char *word, const char *brace, struct error *e)
 			meant, (int)(brace + length - value), value, (int)length + 1, brace);
 	}
 	return error_set(e, EINVAL, "expected a %s as the value of {%s}, found '%.*s'",
-		strcmp(meant, names[PLACEHOLDER_LEARNING_RATE]) == 0 ? "number above 0"
-								     : "whole number",
+		strcmp(meant, names[PLACEHOLDER_LEARNING_RATE]) == 0
+			? "number above 0"
+			: "whole number, not too large,",
 		meant, (int)(brace + length - value - 1), value + 1);
 }
 

@@ -666,6 +666,16 @@ static void print_compared(FILE *out, const struct advice *a)
 	}
 }
 
+// "1.20 times, 0.93 to 1.50"
+static void append_gain(struct text *t, const struct estimate *gain)
+{
+	text_format(t, "%.2f times", gain->value);
+	if (isfinite(gain->low) && isfinite(gain->high)) {
+		text_format(t, ", %.2f to %.2f%s", gain->low, gain->high,
+			mark_of(gain->low, gain->high));
+	}
+}
+
 // Why the present configuration is kept.
 static void print_kept(FILE *out, const struct advice *a)
 {
@@ -685,11 +695,13 @@ static void print_kept(FILE *out, const struct advice *a)
 	                  : a->refuted     ? "the most promising one was no faster when tried"
 	                                   : NULL;
 	if (isfinite(a->unclear_gain.value)) {
+		_cleanup_text_ struct text gain = {0};
+		append_gain(&gain, &a->unclear_gain);
 		fprintf(out,
 			"advice         keep the present configuration: the most promising one was "
-			"not "
-			"clearly faster (%.2f times, %.2f to %.2f)\n",
-			a->unclear_gain.value, a->unclear_gain.low, a->unclear_gain.high);
+		        "not "
+			"clearly faster (%s)\n",
+			gain.data ? gain.data : "");
 	} else if (why) {
 		fprintf(out, "advice         keep the present configuration: %s\n", why);
 	} else {
@@ -774,11 +786,8 @@ static void append_in_vain(struct text *t, const struct advice *a, const struct 
 			p == a->allocator_tried ? "it needs too much memory"
 						: "others gained more");
 	} else if (gain->value > 1) {
-		text_format(t, ": not clearly faster (%.2f times", gain->value);
-		if (isfinite(gain->low) && isfinite(gain->high)) {
-			text_format(t, ", %.2f to %.2f%s", gain->low, gain->high,
-				mark_of(gain->low, gain->high));
-		}
+		text_append_string(t, ": not clearly faster (");
+		append_gain(t, gain);
 		text_append_string(t, ")");
 	} else {
 		text_format(t, ": no faster (%.2f times)", gain->value);
@@ -816,7 +825,11 @@ static void print_request(FILE *out, const struct advice *a)
 			a->reserve_bytes > a->validation_bytes ? "one epoch" : "a short job");
 	}
 	if (r->margin > REQUEST_MEMORY_MARGIN) {
-		fputs(", for an allocator's memory that grows where samples differ in size", out);
+		fprintf(out,
+			" (%.2g times the peak, because the allocator's memory grows for a while "
+		        "where "
+			"samples differ in size)",
+			r->bytes / r->peak_bytes);
 	}
 	if (a->now->seen.epochs < 2 && !(a->now->seen.leak_per_iteration > 0)) {
 		fputs(", for one epoch: a second one was not seen", out);

@@ -4,7 +4,9 @@
 
 import functools
 import os
+import socket
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, sys.argv[1])
@@ -93,6 +95,46 @@ def again():
             assert [place for place, batch in enumerate(taken) if batch == [17]] == [0, 5, 6, 10, 17, 19, 21, 28, 33, 34, 38], taken
 
 
+def last():
+    """The last batch of a pass stays smaller: a pass has as many samples as without."""
+    for count in (18, 22, 41):
+        install("2.0 again")
+        loader = DataLoader(Sentences((LENGTHS + [5])[:count]), 4, collate_fn=same)
+        for _ in range(3):
+            assert sum(map(len, indices(loader))) == count
+
+
+class Records(Sentences):
+    """Samples are read from a file that is open in all processes."""
+
+    def __init__(self, lengths, path):
+        super().__init__(lengths)
+        with open(path, "wb") as file:
+            for index in range(len(lengths)):
+                file.write(b"%7d\n" % index)
+        self.file = open(path, "rb")
+
+    def __getitem__(self, index):
+        self.file.seek(8 * index)
+        assert int(self.file.read(8)) == index
+        return super().__getitem__(index)
+
+
+def shared_files():
+    """The child has positions of its own in files, and no connections."""
+    with tempfile.TemporaryDirectory() as folder:
+        said = install()
+        data = Records([5] * 300 + [90] + [5] * 99, folder + "/records")
+        ours, theirs = socket.socketpair()
+        data.file.seek(80)
+        assert data.file.read(4) == b"     "[:4]
+        for _ in range(2):
+            assert sum(map(len, indices(DataLoader(data, 4, collate_fn=same)))) == 400
+        assert [key for key, _ in said] == ["loader_sample_sizes"]
+        theirs.send(b"whole")
+        assert ours.recv(9) == b"whole"
+
+
 def random_numbers():
     """The script's random numbers and the order of its samples are those without the hook."""
     orders = []
@@ -110,8 +152,11 @@ def equal():
     """Samples of one size: nothing is said or changed."""
     said = install()
     assert indices(DataLoader(Sentences([7] * 40), 4, collate_fn=same))[0] == [0, 1, 2, 3]
-    other = Sentences(LENGTHS[:39])  # of validation: not looked at
-    assert indices(DataLoader(other, 4, collate_fn=same))[0] == [0, 1, 2, 3]
+    other = DataLoader(Sentences(LENGTHS[:39]), 4, collate_fn=same)
+    with torch.no_grad():  # of validation: not looked at
+        assert indices(other)[0] == [0, 1, 2, 3]
+    assert indices(other)[0][0] == 17
+    said[:] = [line for line in said if line[0] != "loader_sample_sizes"]
     assert said == []
 
 
@@ -214,6 +259,8 @@ def refused():
 if __name__ == "__main__":
     first()
     again()
+    last()
+    shared_files()
     random_numbers()
     equal()
     samplers()

@@ -80,8 +80,8 @@ static void test_misspelt_ones_are_found(void **state)
 		"{workers}{worker=2}", "expected the placeholder {workers=2}, found '{worker=2}'");
 	assert_checked("python3 train.py --lr {learnig_rate=0.1}",
 		"expected the placeholder {learning_rate=0.1}, found '{learnig_rate=0.1}'");
-	assert_checked(
-		"{workers=two}", "expected a whole number as the value of {workers}, found 'two'");
+	assert_checked("{workers=two}",
+		"expected a whole number, not too large, as the value of {workers}, found 'two'");
 	assert_checked("{learning_rate=0}",
 		"expected a number above 0 as the value of {learning_rate}, found '0'");
 }
@@ -92,7 +92,7 @@ static void test_braces_of_the_job_are_allowed(void **state)
 	static const char *const words[] = {"{batch_size=16}", "{workers}", "{learning_rate=1e-3}",
 		"{\"lr\": 0.1}", "{'worker': 2}", "{}", "{", "{x}", "{0:.3f}", "{markers}",
 		"{epoch}", "model-{epoch:02d}-{loss:.2f}.pt", "{batch}", "{batch_size:d}",
-		"{batch_size=}", "${batchsize}", "{{worker}}", "{a,b}",
+		"{batch_size=}", "out-{worker}.txt", "${batchsize}", "{{worker}}", "{a,b}",
 		"print(f\"{worker} of {n}\")", "{batchsize",
 		"{name_of_more_than_twenty_four_letters=1}"};
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
