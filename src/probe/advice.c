@@ -71,8 +71,6 @@
 // Where memory does not grow with the batch size: the next one, and how often.
 #define CLIMB 4
 #define CLIMBS_MAX 2
-// Other programs that use this share of the CPUs change rates.
-#define BUSY 0.2
 // Seconds of iterations of the run that confirms; and an error of the rate that ends it no sooner.
 #define LASTING_SECONDS 15.0
 #define LASTING_ERROR 1e-9
@@ -2029,7 +2027,7 @@ static bool is_settled(
 
 static bool is_busy(const struct advice *a, const struct advice_probe *p)
 {
-	return p->seen.others_cpus >= BUSY * a->cpus;
+	return p->seen.others_cpus >= ADVICE_BUSY * a->cpus;
 }
 
 struct estimate advice_present_rate(const struct advice *a)

@@ -43,6 +43,8 @@
 #define REQUEST_CPU_MARGIN 0.1
 #define REQUEST_RATE 0.95 // of the rate with all CPUs, predicted with those requested
 #define REQUEST_TIME_MARGIN 0.2
+// Other programs that use this share of the CPUs change rates.
+#define ADVICE_BUSY 0.2
 
 struct probe_overlay;
 

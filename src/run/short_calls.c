@@ -27,11 +27,14 @@ enum {
 	LOOP_LEAST = 3,
 	SAMPLES_LEAST = 50, // else the standard error exceeds 7 percentage points
 };
-// Samples of short operations, for each in a function known to be dispatch: 1.5 to 3.1 seen in ten
-// jobs. Dispatch had at most 8 % of the samples where large tensors are computed.
-// Samples of short operations, for each of the interpreter: 0.7 to 1.6 seen in most, 4 where
-// elements of a tensor are assigned one by one.
-enum { DISPATCH_MOST = 4, CALL_MOST = 4 };
+enum { // samples of short operations, at most
+       // For each in a function known to be dispatch: 1.5 to 3.1 seen in ten jobs. Dispatch had at
+       // most 8 % of the samples where large tensors are computed.
+	DISPATCH_MOST = 4,
+	// For each of the interpreter: 0.7 to 1.6 seen in most, 4 where elements of a tensor are
+	// assigned one by one.
+	CALL_MOST = 4,
+};
 
 struct loading {
 	const struct analysis *a;

@@ -19,7 +19,6 @@
 #include "show/json.h"
 #include "show/table.h"
 
-#define BUSY 0.2 // share of the CPUs
 #define VALIDATION_LEAST 0.01 // of an epoch: less is not printed
 #define VALIDATION_MORE 1.1 // times the memory of training: it needs the peak
 #define READS_LEAST 1e5 // bytes per second from storage: less is not printed
@@ -699,7 +698,7 @@ static void print_kept(FILE *out, const struct advice *a)
 		append_gain(&gain, &a->unclear_gain);
 		fprintf(out,
 			"advice         keep the present configuration: the most promising one was "
-		        "not "
+			"not "
 			"clearly faster (%s)\n",
 			gain.data ? gain.data : "");
 	} else if (why) {
@@ -827,7 +826,7 @@ static void print_request(FILE *out, const struct advice *a)
 	if (r->margin > REQUEST_MEMORY_MARGIN) {
 		fprintf(out,
 			" (%.2g times the peak, because the allocator's memory grows for a while "
-		        "where "
+			"where "
 			"samples differ in size)",
 			r->bytes / r->peak_bytes);
 	}
@@ -861,7 +860,7 @@ static void print_others(FILE *out, const struct advice *a)
 			most = fmax(most, others);
 		}
 	}
-	if (most >= BUSY * a->cpus) {
+	if (most >= ADVICE_BUSY * a->cpus) {
 		fputs(INDENT "other programs used ", out);
 		if (most - least >= 0.1) {
 			fprintf(out, "%.1f to ", least);

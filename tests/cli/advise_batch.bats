@@ -224,6 +224,16 @@ odd() { # KIND OPTION...
 	[ "$(field 'runs[0]["batch_size"], runs[0]["accumulated"]')" = "(64, 1)" ]
 }
 
+@test "a validation that keeps its outputs: the request has what a whole one needs" {
+	has_torch
+	odd collects --memory 2GB --time 30s
+	echo "$(field 'a["memory"]["now"], a["memory"]["reserve_of_validation"], a["request"]["peak_bytes"]')"
+	# Of 262 MB, a second of it keeps up to 100; the peak of training may be above the rest.
+	[ "$(field '110e6 < a["memory"]["reserve_of_validation"] < 262e6')" = True ]
+	[ "$(field 'a["request"]["peak_bytes"] > a["memory"]["now"] + 100e6')" = True ]
+	[ "$(field '"validation     keeps memory of each batch" in "\n".join(a["page"])')" = True ]
+}
+
 @test "samples that differ in size: runs begin with the largest, and the page says so" {
 	has_torch
 	odd sentences --time 8s

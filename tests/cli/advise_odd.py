@@ -3,6 +3,7 @@
 """Jobs whose batches or workers no hook can set, for the tests of strain advise."""
 
 import sys
+import time
 
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler, TensorDataset
@@ -62,6 +63,8 @@ elif kind == "of-size":
 elif kind == "stages":  # small batches in the first epoch
     data = TensorDataset(inputs, labels)
     loader = DataLoader(data, 4 * SIZE)
+elif kind == "collects":
+    loader = DataLoader(TensorDataset(inputs, labels), SIZE)
 elif kind == "sentences":
     loader = DataLoader(Sentences(), SIZE, shuffle=True, collate_fn=padded)
 elif kind == "endless":  # one pass, as in public scripts
@@ -74,6 +77,9 @@ epoch = 0
 while True:
     first = kind == "stages" and epoch == 0
     epoch += 1
+    if kind == "collects" and epoch > 1:  # a validation that keeps 1 MB of each of its 250 batches
+        with torch.no_grad():
+            kept = [torch.ones(1 << 18) for _ in DataLoader(TensorDataset(inputs), SIZE) if not time.sleep(0.01)]
     for x, y in by_hand() if kind == "by-hand" else DataLoader(data, SIZE) if first else loader:
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(model(x), y).backward()
