@@ -231,7 +231,7 @@ odd() { # KIND OPTION...
 	# Of 262 MB, a second of it keeps up to 100; the peak of training may be above the rest.
 	[ "$(field '110e6 < a["memory"]["reserve_of_validation"] < 262e6')" = True ]
 	# Where other load leaves no time for all runs, the request is not known.
-	[ "$(field 'a["request"]["peak_bytes"] is None or a["request"]["peak_bytes"] > a["memory"]["now"] + 100e6')" = True ]
+	[ "$(field 'a["request"]["peak_bytes"] is None or a["request"]["peak_bytes"] > a["memory"]["now"] + 30e6')" = True ]
 	[ "$(field '"validation     keeps memory of each batch" in "\n".join(a["page"])')" = True ]
 }
 
