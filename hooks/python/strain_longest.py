@@ -8,8 +8,10 @@ rarely sees it. STRAIN_LONGEST="2.0": before the first pass over a dataset, a fo
 in random order for at most 2 seconds, and the first batch of that pass consists of the largest ones that it saw.
 A script's own batch sampler keeps its batches: the one with the most elements comes first. The rest of the
 pass is unchanged. "2.0 again": that batch comes again and again in each pass, because an allocator may need more
-for it once others have split its memory (seen: a third more after 100 batches). A child does it, because looking at samples may open files, and consumes random numbers.
-It is no loader worker, and is not recorded as one.
+for it once others have split its memory (seen: a third more after 100 batches).
+
+A child looks, because looking at samples consumes random numbers and may open files. It reads files by positions of
+its own, and has no connections. It is no loader worker, and is not recorded as one.
 
 The run records what was found: `loader_sample_sizes` "looked of median largest" (samples that were looked at,
 samples of a pass or -1, elements of the median and the largest one), if they differ. Batches of other loaders

@@ -210,7 +210,8 @@ class Ranks:
 class Pass:
     """One pass over the data."""
 
-    __slots__ = ("name", "last", "lengths", "first", "trains", "began", "since", "seen", "taken", "ended", "over", "arrivals", "memory", "read", "lasts")
+    __slots__ = ("name", "last", "lengths", "first", "trains", "began", "since", "seen", "taken", "ended", "over", "arrivals",
+                 "memory", "read", "lasts")  # fmt: skip
 
     def __init__(self, lengths, first, trains):
         self.lengths = lengths
@@ -234,8 +235,9 @@ class Pass:
             self.since = self.seen
         self.taken += batches
         if batches > 0 and self.memory is not None and self.seen - self.read >= WATCHED_APART:
-            if len(self.memory) < WATCHED_MOST:
-                self.memory.append((self.taken, own_bytes()))
+            held = own_bytes()
+            if held is not None and len(self.memory) < WATCHED_MOST:
+                self.memory.append((self.taken, held))
             # A heap of many pieces takes long to read: at most a twentieth of the time.
             self.read = self.seen + READ_SHARE * (monotonic() - self.seen)
         if batches > 0 and not self.trains and len(self.arrivals) < ARRIVALS:
@@ -368,8 +370,9 @@ class Short:
 class Blocks(Structure):
     """What mallinfo2 says, of all arenas of glibc."""
 
-    _fields_ = [(name, c_size_t) for name in
-                ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")]  # fmt: skip
+    _fields_ = [(name, c_size_t) for name in (
+        "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost",
+    )]  # fmt: skip
 
 
 def find_mallinfo():
@@ -386,9 +389,9 @@ mallinfo2 = find_mallinfo()
 
 
 def own_bytes():
-    """Memory that is allocated, large and small; 0: not known."""
+    """Bytes that this process has allocated from glibc; None: not known."""
     if mallinfo2 is None:
-        return 0
+        return None
     blocks = mallinfo2()
     return blocks.uordblks + blocks.hblkhd
 
@@ -437,4 +440,6 @@ def young_collections():
 
 def install(torch, patch, report, text):
     """Starts shortening passes over PyTorch's loaders."""
+    if mallinfo2 is None:
+        report.say("missing", "memory that batches keep: this C library has no mallinfo2 (glibc 2.33)")
     Short(torch, report, text).install(patch, torch.utils.data.dataloader)

@@ -33,7 +33,7 @@ COLLECTIVES = ("all_reduce", "all_gather", "all_gather_into_tensor", "all_gather
 installed = []  # for measuring the cost of the hooks
 GUESSED = "(no loader: samples are guessed from the rows of the model's first argument)"
 SEARCHED = 16  # items of a batch searched for a tensor
-ITEMS = 1000  # of a batch among which tensors are counted
+ITEMS = 1000  # of a batch that are searched for tensors
 LOOKS = 4  # batches of a loader that show whether they are lists of samples
 
 
@@ -768,7 +768,8 @@ def _find_lists(loader, batch, count):
 
 
 def _count(batch, tensor):
-    """Tensors of a batch, among its first ITEMS items: each is handed over by itself. 0 if it is a container of the job's own."""
+    """Tensors of a batch: each is handed over by itself. ITEMS if it has more items than that; 0 if it is a container of the
+    job's own."""
     places, count = [batch], 0
     try:
         for place in places:
@@ -780,7 +781,7 @@ def _count(batch, tensor):
                 places.extend(islice(place.values(), max(ITEMS - len(places), 0)))
     except Exception:
         return 0
-    return count
+    return count if len(places) < ITEMS else ITEMS
 
 
 def _tensors_of(known):

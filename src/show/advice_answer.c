@@ -217,9 +217,8 @@ static void print_leak(FILE *out, const struct advice *a)
 	}
 	if (a->validation_bytes > 0) {
 		fprintf(out,
-			"validation     keeps memory of each batch: a whole one needs %s more than "
-			"those "
-			"of the runs, which is added below\n",
+			"validation     keeps memory of each batch: a full one needs %s more than "
+			"the shortened ones of the probes, which is added below\n",
 			text_bytes(bytes, sizeof(bytes), a->validation_bytes));
 	}
 }
@@ -262,16 +261,13 @@ static void print_found(FILE *out, const struct advice *a)
 		fprintf(out, ", not verified%s", mark_of(a->largest.low, a->largest.high));
 	}
 	if (a->verified_batch > 0 && a->verified_long) {
-		fputs(", also ", out);
 		if (a->verified_epoch < WHOLE_EPOCH) {
-			fprintf(out, "%s of an epoch of ",
+			fprintf(out, ", also for %s of a full-length epoch",
 				text_percent(bytes, sizeof(bytes), a->verified_epoch));
-		} else if (isfinite(a->verified_epoch)) {
-			fputs("with epochs of ", out);
 		} else {
-			fputs("for some seconds of an epoch of ", out);
+			fprintf(out, ", also %swith full-length epochs",
+				isfinite(a->verified_epoch) ? "" : "for some seconds ");
 		}
-		fputs("full length", out);
 	}
 	if (a->verified_missing) {
 		fprintf(out, "; %s", a->verified_missing);
@@ -697,9 +693,8 @@ static void print_kept(FILE *out, const struct advice *a)
 		_cleanup_text_ struct text gain = {0};
 		append_gain(&gain, &a->unclear_gain);
 		fprintf(out,
-			"advice         keep the present configuration: the most promising one was "
-			"not "
-			"clearly faster (%s)\n",
+			"advice         keep the present configuration: the most promising one "
+			"was not clearly faster (%s)\n",
 			gain.data ? gain.data : "");
 	} else if (why) {
 		fprintf(out, "advice         keep the present configuration: %s\n", why);
@@ -825,13 +820,12 @@ static void print_request(FILE *out, const struct advice *a)
 	}
 	if (r->margin > REQUEST_MEMORY_MARGIN) {
 		fprintf(out,
-			" (%.2g times the peak, because the allocator's memory grows for a while "
-			"where "
-			"samples differ in size)",
+			" (%.2g times the peak, because the allocator's memory grows for a "
+			"while where samples differ in size)",
 			r->bytes / r->peak_bytes);
 	}
 	if (a->now->seen.epochs < 2 && !(a->now->seen.leak_per_iteration > 0)) {
-		fputs(", for one epoch: a second one was not seen", out);
+		fputs("; a second epoch, which may need more, was not seen", out);
 	}
 	if (isfinite(r->epoch)) {
 		append_epoch(&epoch, r);

@@ -519,9 +519,18 @@ static void advise_handing_over(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};
-	if (receives_in_python(f) &&
-		!(f->batch_tensors >=
-			MANY_TENSORS)) { // a larger batch takes as long for each sample
+	if (f->batch_tensors >= MANY_TENSORS) {
+		text_append_string(&action,
+			"combine the tensors of a batch in the collate function "
+			"(stacked, or concatenated with their lengths)");
+		text_format(&basis,
+			"a batch has %s%.0f tensors, and workers hand over each by itself, in "
+			"shared memory of its own",
+			f->batch_tensors >= COUNTED_TENSORS ? "at least " : "", f->batch_tensors);
+		advice_suggest_at_most(b, cause->share.value, &action, &basis);
+		return;
+	}
+	if (receives_in_python(f)) { // a larger batch takes as long for each sample
 		text_append_string(&action, "return tensors or NumPy arrays from dataset and "
 					    "collate function, only what the step uses; or use "
 					    "a faster sampler");
@@ -529,17 +538,6 @@ static void advise_handing_over(struct book *b, const struct cause *cause)
 					   "of each batch, or chooses its samples, which takes ");
 		words_append_percent(&basis, python_of_batches(f));
 		text_append_string(&basis, " of each iteration");
-		advice_suggest_at_most(b, cause->share.value, &action, &basis);
-		return;
-	}
-	if (f->batch_tensors >= MANY_TENSORS) {
-		text_append_string(&action,
-			"combine the tensors of a batch in the collate function "
-			"(stacked, or concatenated with their lengths)");
-		text_format(&basis,
-			"a batch has %.0f tensors, and workers hand over each by itself, in shared "
-			"memory of its own",
-			f->batch_tensors);
 		advice_suggest_at_most(b, cause->share.value, &action, &basis);
 		return;
 	}

@@ -93,11 +93,12 @@
 // Share of a group's samples that is most of them.
 #define MOST 0.5
 // Forward and backward passes consist of short operations if these have this share of the samples
-// there: 46 % and more seen in loops over time steps and in networks of a few inputs, 37 % and less
+// there: 44 % and more seen in loops over time steps and in networks of a few inputs, 37 % and less
 // where tensors are computed.
 #define MOST_CALLS 0.42
 // A batch of so many tensors or more is handed over piece by piece.
 #define MANY_TENSORS 16
+#define COUNTED_TENSORS 1000 // the hooks count no more
 // Share of the waits that were looked at, so that those missed are of the same kind.
 #define NEARLY_ALL 0.8
 // Garbage collections of 2 ms per iteration: the script calls gc.collect(). By itself Python makes

@@ -2,7 +2,6 @@
 # SPDX-FileCopyrightText: the strain authors
 """Passes that begin with the largest samples: which ones, in which passes, and what the script does not notice."""
 
-import functools
 import os
 import socket
 import sys
@@ -13,28 +12,11 @@ sys.path.insert(0, sys.argv[1])
 
 import strain_longest
 import torch
+from said import Said, patch, unpatch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, SequentialSampler
-
-ORIGINALS = {}
-
-
-class Said:
-    """Replaces the report to the run."""
-
-    def __init__(self):
-        self.lines = []
-
-    def say(self, key, value):
-        """Keeps a line."""
-        self.lines.append((key, value))
-
 
 def install(text="2.0"):
     """Chooses first batches from now on; returns the lines of the report."""
-
-    def patch(owner, name, wrap):
-        original = ORIGINALS.setdefault((owner, name), getattr(owner, name))
-        setattr(owner, name, functools.wraps(original)(wrap(original)))
 
     said = Said()
     strain_longest.install(torch, patch, said, text)
@@ -139,8 +121,7 @@ def random_numbers():
     """The script's random numbers and the order of its samples are those without the hook."""
     orders = []
     for text in (None, "2.0"):
-        for (owner, name), original in ORIGINALS.items():
-            setattr(owner, name, original)
+        unpatch()
         if text:
             install(text)
         torch.manual_seed(7)

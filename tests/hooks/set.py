@@ -2,7 +2,6 @@
 # SPDX-FileCopyrightText: the strain authors
 """Loaders with other settings: the one that trains, and no other."""
 
-import functools
 import os
 import sys
 
@@ -10,27 +9,11 @@ sys.path.insert(0, sys.argv[1])
 
 import strain_set
 import torch
+from said import Said, patch
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
-
-ORIGINAL = DataLoader.__init__
-
-
-class Said:
-    """In place of the report to the run."""
-
-    def __init__(self):
-        self.lines = []
-
-    def say(self, key, value):
-        """Keeps a line."""
-        self.lines.append((key, value))
-
 
 def install(text):
     """Makes loaders from now on with these settings; returns what the run would be told."""
-
-    def patch(owner, name, wrap):
-        setattr(owner, name, functools.wraps(ORIGINAL)(wrap(ORIGINAL)))
 
     said = Said()
     folder = os.path.dirname(torch.__file__) + os.sep

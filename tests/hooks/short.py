@@ -2,7 +2,6 @@
 # SPDX-FileCopyrightText: the strain authors
 """Shortened epochs: their lengths, with and without workers, and what the script's loop sees."""
 
-import functools
 import gc
 import os
 import sys
@@ -13,28 +12,11 @@ sys.path.insert(0, sys.argv[1])
 
 import strain_short
 import torch
+from said import Said, patch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
-
-ORIGINALS = {}
-
-
-class Said:
-    """Replaces the report to the run."""
-
-    def __init__(self):
-        self.lines = []
-
-    def say(self, key, value):
-        """Keeps a line."""
-        self.lines.append((key, value))
-
 
 def install(text):
     """Shortens passes from now on; returns the lines of the report."""
-
-    def patch(owner, name, wrap):
-        original = ORIGINALS.setdefault((owner, name), getattr(owner, name))
-        setattr(owner, name, functools.wraps(original)(wrap(original)))
 
     said = Said()
     strain_short.install(torch, patch, said, text)
@@ -227,10 +209,12 @@ class Watched:
 
 
 def kept():
-    """The first validation lasts for a second; what its batches keep is told, with those of a full pass."""
+    """The first validation lasts a second. The report has what each batch keeps, and the batches of a full pass."""
     quick = DataLoader(TensorDataset(torch.arange(40)), 1)
     mega = 1 << 20
-    before = strain_short.own_bytes
+    before, apart = strain_short.own_bytes, strain_short.WATCHED_APART
+    strain_short.WATCHED_APART = 0  # a reading for each batch
+    strain_short.READ_SHARE, share = 0, strain_short.READ_SHARE
     for readings, expected in (
         ([50 * mega + mega * batch for batch in range(120)], mega),
         ([50 * mega] * 120, None),
@@ -247,16 +231,16 @@ def kept():
             continue  # a machine too busy to tell
         told = [value for key, value in said if key == "loader_validation_growth"]
         assert told == ([] if expected is None else ["%d %d 120" % (expected, first)]), told
-    strain_short.own_bytes = before
+    strain_short.own_bytes, strain_short.WATCHED_APART, strain_short.READ_SHARE = before, apart, share
     held = before()
     block = bytearray(50 << 20)
-    assert held == 0 or 49 << 20 < before() - held < 51 << 20
+    assert held is None or 49 << 20 < before() - held < 51 << 20
     del block
     # What training keeps, although nothing else of it is resident.
     said = install("6 0.8")
     leaked = [bytearray(1 << 20) for _ in DataLoader(Even(), 1)]
     told = [value.split() for key, value in said if key == "loader_training_growth"]
-    assert held == 0 or len(leaked) < 30 or abs(int(told[0][0]) / (1 << 20) - 1) < 0.1 and int(told[0][1]) == len(leaked), told
+    assert held is None or len(leaked) < 30 or abs(int(told[0][0]) / (1 << 20) - 1) < 0.1 and int(told[0][1]) == len(leaked), told
 
 
 def ranks():

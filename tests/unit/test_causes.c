@@ -952,6 +952,10 @@ static void objects_that_are_handed_over(void **state)
 	assert_says(v.suggestions[0].action, "combine the tensors of a batch");
 	assert_says(v.suggestions[0].basis, "a batch has 160 tensors");
 	verdict_done(&v);
+	f.batch_tensors = 1000; // the hooks count no more
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_says(v.suggestions[0].basis, "a batch has at least 1000 tensors");
+	verdict_done(&v);
 }
 
 // A Python without symbols: samples say interpreter, the hooks timed the collections.
