@@ -1666,7 +1666,12 @@ static int check_values(const struct advise_options *o, struct error *e)
 	if (alone && o->cpus > 0 && limits_check_cpus((unsigned)o->cpus, root, e) < 0) {
 		return error_prefix(e, "--cpus");
 	}
-	return alone && placeholders_check(o->command, e) < 0 ? error_prefix(e, "advise") : 0;
+	return o->command && placeholders_check(o->command, e) < 0 ? error_prefix(e, "advise") : 0;
+}
+
+static void free_filled(char ***command)
+{
+	placeholders_free(*command);
 }
 
 int command_advise(int argc, char **argv)
@@ -1705,6 +1710,16 @@ int command_advise(int argc, char **argv)
 	_cleanup_(prices_done) struct prices room;
 	if (!reading_prices(o.prices_path, &room, &o.prices)) {
 		return STATUS_FAILURE;
+	}
+	// These run the present configuration only.
+	_cleanup_(free_filled) char **filled = NULL;
+	if (o.command && (o.from || o.tries || o.stalls)) {
+		filled = placeholders_fill(
+			o.command, &(struct placeholder_values){.batch_size = -1, .workers = -1});
+		if (!filled) {
+			return command_fail("out of memory");
+		}
+		o.command = filled;
 	}
 	bool runs = !o.from || o.verify;
 	_cleanup_free_ char *folder = runs ? make_folder(&o) : NULL;

@@ -66,8 +66,6 @@
 // Of the batches that an iteration accumulates, so many have a backward pass of their own that was
 // marked, at least.
 #define PASSES 0.7
-// Steps of an epoch, at least, with the advised batch size: fewer hardly train.
-#define EPOCH_BATCHES 8
 // Where memory does not grow with the batch size: the next one, and how often.
 #define CLIMB 4
 #define CLIMBS_MAX 2
@@ -78,6 +76,16 @@
 #define LOOK_SECONDS "2.0"
 // A batch size that failed after it had fitted is followed by one of this share of it.
 #define BELOW_FAILED 0.92
+// Where equal runs need different memory: what the largest batch size, and the lower end of its
+// interval, pass with this probability.
+#define PASSES_MOST 0.9
+#define PASSES_NEARLY_ALL 0.98
+// What runs that last need more than the short ones of the line, relative: 5 to 8 % were seen. A
+// line that did not agree with the runs says little.
+#define LINE_DOUBT 0.03
+#define LINE_DOUBT_BENT 0.15
+// But not below this share of a batch size that ran.
+#define PASSES_LEAST 0.75
 #define BATCH_MOST PLACEHOLDER_BATCH_MOST
 #define WORKERS_MOST 64
 #define START_SECONDS 8 // of a job, roughly, before its first iteration
@@ -86,6 +94,7 @@ enum { CONFIRMS_MAX = 4 };
 // Runs with larger sizes where memory is flat, the search, and one that measures memory nearer.
 enum { VERIFIES = CLIMBS_MAX + BATCH_SEARCH_RUNS_MAX + 1 };
 enum { ADVISED_MAX = 3, SETTINGS_TRIED = 2 };
+enum { IRREGULAR_POINTS = 4 }; // of the line
 
 static const char *const step_names[N_ADVICE_STEPS] = {
 	[ADVICE_NOW] = "now",
@@ -587,6 +596,7 @@ static int record(struct work *w, const struct wish *wish, struct advice_probe *
 		if (r == 0) {
 			divide_iterations(w, p);
 			observation_count_kept(&p->seen);
+			p->lasted = wish->lasting > 0 && !p->cut;
 		}
 		probe_done(&probe);
 	}
@@ -1048,15 +1058,6 @@ static int find_line(struct work *w, struct error *e)
 		return r;
 	}
 	find_thesis(a);
-	// glibc's own peaks vary from run to run: measure both sizes twice.
-	if (!is_regular(a)) {
-		for (int i = 0; i < 2 && goes_on(w, a->now->seconds); i++) {
-			r = probe_line(w, i == 0 ? second : batch_of(a->now), false, e);
-			if (r < 0) {
-				return r;
-			}
-		}
-	}
 	for (int i = 0; i < 2 && fit_memory(w); i++) {
 		int64_t third = further_batch(a);
 		if (third < 1) {
@@ -1071,8 +1072,18 @@ static int find_line(struct work *w, struct error *e)
 			break;
 		}
 	}
+	// glibc's own peaks vary from run to run: measure sizes again.
+	for (int i = 0; !is_regular(a) && a->n_points < IRREGULAR_POINTS; i++) {
+		if (!goes_on(w, a->now->seconds)) {
+			break;
+		}
+		r = probe_line(w, i % 2 == 0 ? second : batch_of(a->now), false, e);
+		if (r <= 0) {
+			break;
+		}
+	}
 	fit_memory(w);
-	return 0;
+	return r < 0 ? r : 0;
 }
 
 // Runs the largest batch under the limit. Returns 1 if it fits, 0 if not, -ENODATA if that is not
@@ -1209,7 +1220,7 @@ static int verify_in_time(struct work *w, int64_t batch, double lasting, struct 
 	if (r == 1) {
 		a->verified_batch = batch;
 		const struct observation *o = &a->probes[a->n - 1].seen;
-		a->verified_long = lasting > 0 && !a->probes[a->n - 1].cut;
+		a->verified_long = a->probes[a->n - 1].lasted;
 		double share = (double)o->iterations * (double)batch / o->epoch_samples;
 		a->verified_epoch = share > 1 ? 1 : share; // NAN stays
 	} else {
@@ -1217,6 +1228,21 @@ static int verify_in_time(struct work *w, int64_t batch, double lasting, struct 
 	}
 	fit_memory(w);
 	return r;
+}
+
+// How long a run of a batch size should last. Irregular memory grows for a while (seen: by 5 to 8 %
+// in the sixth of 17-step epochs), so that runs also have epochs of full length, which end with a
+// smaller batch. 0: it need not, or there is no time for that.
+static double lasting_seconds(struct work *w, int64_t batch)
+{
+	const struct observation *now = &w->a->now->seen;
+	// Where samples differ in size, the allocator's memory differs from batch to batch.
+	bool differ = now->sizes.looked > 0 || now->unchosen.looked > 0;
+	double lasting = differ ? 2 * LASTING_SECONDS : LASTING_SECONDS;
+	double seconds = lasting + expected_seconds(w, (double)batch, VERIFY_ITERATIONS);
+	bool can = seconds <= (double)w->config->limit_ns / 1e9 &&
+	           has_time(w, seconds + 2 * w->a->now->seconds);
+	return is_regular(w->a) || !can ? 0 : lasting;
 }
 
 // The search and what it calls: its runs are probes, what they say is in the answer.
@@ -1258,7 +1284,7 @@ static void tell_search(const struct work *w, struct batch_search *s)
 static int search_verify(struct batch_search *s, int64_t batch, void *context)
 {
 	const struct search *search = context;
-	int r = verify_in_time(search->w, batch, 0, search->e);
+	int r = verify_in_time(search->w, batch, lasting_seconds(search->w, batch), search->e);
 	tell_search(search->w, s);
 	return r;
 }
@@ -1288,18 +1314,14 @@ static int narrow_largest(struct work *w, bool *ret_bent, struct error *e)
 	return r;
 }
 
-// With irregular memory, the peak grows for a while (seen: by 5 to 8 % in the sixth of 17-step
-// epochs; equal runs ended 17 % apart). The batch size must also fit for a longer time, with epochs
-// of full length, which end with a smaller batch; otherwise one below it is tried.
+// With irregular memory, a batch size that fitted for a short time must also fit for a longer one;
+// otherwise one below it is tried.
 static int confirm_largest(struct work *w, struct error *e)
 {
 	struct advice *a = w->a;
 	int64_t batch = a->verified_batch;
-	// Where samples differ in size, the allocator's memory differs from batch to batch.
-	bool differ = a->now->seen.sizes.looked > 0 || a->now->seen.unchosen.looked > 0;
-	double lasting = differ ? 2 * LASTING_SECONDS : LASTING_SECONDS;
 	for (int i = 0; i < CONFIRMS_MAX && !is_regular(a) && batch > 0 && !a->verified_long; i++) {
-		int r = verify_in_time(w, batch, lasting, e);
+		int r = verify_in_time(w, batch, LASTING_SECONDS, e);
 		if (r < 0) {
 			return r == -ENODATA ? 0 : r;
 		}
@@ -1350,6 +1372,44 @@ static void set_open_ended(struct work *w)
 			   a->memory.batch_min, most, longer));
 }
 
+// The runs that say what passes: those that lasted, if one that passed did.
+static size_t list_trials(const struct advice *a, struct memory_trial *ret)
+{
+	size_t n = 0;
+	for (const struct advice_probe *p = a->probes; p < a->probes + a->n; p++) {
+		bool passed = !p->failed && !ran_out(a, p) && (p->lasted || !a->verified_long);
+		if (p->step == ADVICE_VERIFY && batch_of(p) > 0 && (passed || ran_out(a, p))) {
+			int64_t batch = p->batch_size > 0 ? p->batch_size : batch_of(p);
+			ret[n++] = (struct memory_trial){(double)batch, passed};
+		}
+	}
+	return n;
+}
+
+// The answer, if a batch size ran under the limit: that one. Where equal runs need different
+// memory, the next run of it may fail: then a smaller one that nearly always passes.
+static void take_what_ran(struct work *w, bool bent)
+{
+	struct advice *a = w->a;
+	struct memory_trial trials[ADVICE_PROBES_MAX];
+	double ran = (double)a->verified_batch, doubt = bent ? LINE_DOUBT_BENT : LINE_DOUBT;
+	if (a->verified_batch < 1) {
+		a->largest.high = fmax(a->largest.high, a->largest.value);
+		return;
+	}
+	a->largest.low = a->largest.value = ran;
+	a->largest.high = fmax(a->largest.high, ran);
+	size_t n = list_trials(a, trials);
+	double limit = usable_bytes(w), shares[] = {PASSES_MOST, PASSES_NEARLY_ALL};
+	double *const values[] = {&a->largest.value, &a->largest.low};
+	for (size_t i = 0; i < ARRAY_LENGTH(shares) && !is_regular(a) && a->has_memory; i++) {
+		double passes = memory_model_passes(&a->memory, limit, doubt, trials, n, shares[i]);
+		if (isfinite(passes)) {
+			*values[i] = fmin(ran, fmax(passes, ceil(PASSES_LEAST * ran)));
+		}
+	}
+}
+
 // The largest batch size that fits, by the line and by runs under the limit.
 static int find_largest(struct work *w, struct error *e)
 {
@@ -1390,10 +1450,7 @@ static int find_largest(struct work *w, struct error *e)
 	if (bent) { // the line says little
 		a->largest.low = fmin(a->largest.low, largest_below(w));
 	}
-	if (a->verified_batch > 0) { // what ran is certain
-		a->largest.low = a->largest.value = (double)a->verified_batch;
-	}
-	a->largest.high = fmax(a->largest.high, a->largest.value);
+	take_what_ran(w, bent);
 	a->whole_epoch = a->largest.value >= floor(most_samples(a));
 	a->nothing_fits = a->largest.value < 1;
 	return 0;
@@ -1667,6 +1724,16 @@ static bool can_choose_batch(const struct work *w)
 	return can_set(w, false) && a->has_memory && (!a->largest_missing || a->memory.flat);
 }
 
+// The largest batch size that leaves an epoch its steps; NAN: its length is not known.
+static double epoch_most(const struct advice *a)
+{
+	// An epoch whose length is not known may have no more samples than were seen.
+	double epoch = a->now->seen.epoch_samples;
+	double samples = isfinite(epoch) ? epoch : seen_samples(a);
+	double most = floor(samples / (ADVICE_EPOCH_STEPS * (double)a->now->seen.accumulated));
+	return isfinite(most) ? fmax((double)batch_of(a->now), most) : NAN;
+}
+
 // Batch sizes to choose from: powers of two and those halfway between, and the present one.
 static size_t list_batches(const struct work *w, int64_t *ret, size_t most)
 {
@@ -1678,11 +1745,7 @@ static size_t list_batches(const struct work *w, int64_t *ret, size_t most)
 	if (a->largest_open || a->worker_copies > 0) { // fits() decides
 		largest = fmax(largest, CLIMB * a->rate.batch_max);
 	}
-	// An epoch whose length is not known may have no more than were seen.
-	double epoch = a->now->seen.epoch_samples;
-	double samples = isfinite(epoch) ? epoch : seen_samples(a);
-	double steps = EPOCH_BATCHES * (double)a->now->seen.accumulated;
-	largest = fmin(largest, fmax((double)now, samples / steps));
+	largest = fmin(largest, epoch_most(a));
 	size_t n = 0;
 	ret[n++] = now;
 	bool changes = can_choose_batch(w);
@@ -2117,8 +2180,9 @@ static int compare_again(struct work *w, struct error *e)
 
 // A configuration that ran under the limit shows that its batch size fits, with as many workers:
 // those hold memory.
-static void take_verified(struct advice *a)
+static void take_verified(struct work *w)
 {
+	struct advice *a = w->a;
 	const struct advice_probe *p = a->measured;
 	if (!p || a->largest_missing || p->step != ADVICE_ADVISED || gave_way(p) ||
 		workers_of(p) < workers_of(a->now) || !(p->limit_bytes > 0 || binds(a)) ||
@@ -2130,8 +2194,7 @@ static void take_verified(struct advice *a)
 	a->verified = ADVICE_UNDER_LIMIT;
 	a->verified_long = false;
 	a->verified_batch = batch_of(p);
-	a->largest.low = a->largest.value = (double)a->verified_batch;
-	a->largest.high = fmax(a->largest.high, a->largest.value);
+	take_what_ran(w, false);
 }
 
 // Notes which other configurations have a predicted rate.
@@ -2140,6 +2203,7 @@ static void note_compared(struct work *w)
 	struct choices all;
 	list_choices(w, w->a->cpus, &all);
 	w->a->compared_batches = can_choose_batch(w);
+	w->a->compared_most = epoch_most(w->a);
 	w->a->compared_workers = all.last > all.first;
 }
 
@@ -2172,7 +2236,7 @@ static void advise(struct work *w)
 		}
 	}
 	take_best(w, &best);
-	take_verified(a);
+	take_verified(w);
 	fill_tables(w);
 }
 
@@ -2587,8 +2651,8 @@ static struct left probes_of(const struct work *w, enum stage stage)
 	switch (stage) {
 	case STAGE_SETTINGS:
 		return (struct left){others, others};
-	case STAGE_LINE: // a second size, or one below it; each twice; two further
-		return line ? (struct left){regular ? 1 : 3, regular ? 4 : 6} : (struct left){0, 0};
+	case STAGE_LINE: // a second size, or one below it; two further; or some again
+		return line ? (struct left){regular ? 1 : 3, 4} : (struct left){0, 0};
 	case STAGE_VERIFY:
 		line = line && !w->a->largest_missing;
 		return (struct left){0, line ? VERIFIES + (regular ? 0 : CONFIRMS_MAX) : 0};
@@ -2645,6 +2709,7 @@ int advice_make(const struct advice_config *config, struct advice *ret, struct e
 		.config = config, .a = ret, .start_ns = clock_monotonic_ns(), .shorten = true};
 	*ret = (struct advice){.largest = {NAN, NAN, NAN},
 		.largest_estimate = NAN,
+		.compared_most = NAN,
 		.verified_batch = -1,
 		.verified_epoch = NAN,
 		.lasts = NAN,

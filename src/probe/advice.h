@@ -91,9 +91,13 @@ struct advice_probe {
 	double seconds;
 	bool failed; // the job failed
 	bool cut; // --limit ended it
+	bool lasted; // for LASTING_SECONDS, with epochs of full length
 	int status; // of the job, as wait(2) returns it, if it failed
 	char *reason; // why, or why something is missing
 };
+
+// Steps of an epoch, at least, with the advised batch size: fewer hardly train.
+#define ADVICE_EPOCH_STEPS 8
 
 enum {
 	ADVICE_LABELS_MAX = 16,
@@ -175,7 +179,9 @@ struct advice {
 	double validation_bytes; // of these, what a whole validation keeps beyond that of the
 	                         // probes
 	double lasts; // iterations until it reaches the limit at that rate; NAN: it does not grow
-	struct estimate largest; // batch size; value: the largest that ran, if one did
+	// Batch size. If one ran, `value` is the largest that ran, or the largest below it that
+	// passes nearly every time, where equal runs need different memory.
+	struct estimate largest;
 	double largest_estimate; // batch size: where the line meets the limit
 	enum advice_verified verified;
 	int64_t verified_batch; // largest that ran below the limit; -1: none
@@ -206,6 +212,8 @@ struct advice {
 	const struct advice_probe *measured; // the run of the advised configuration; NULL: none
 	// The rates of others than the present one were predicted.
 	bool compared_batches, compared_workers;
+	double compared_most; // batch size: larger ones leave an epoch too few steps; NAN: not
+	                      // known
 	bool did_not_fit; // other configurations were faster, but did not fit when they ran
 	bool refuted; // the run of another configuration did not gain what was predicted
 	char *advised_missing; // the run of another configuration failed, not for lack of memory

@@ -5,6 +5,7 @@
 
 #include "probe/memory_model.h"
 
+#include <gsl/gsl_cdf.h>
 #include <gsl/gsl_fit.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,6 +14,9 @@
 
 // An interval of 95 % of a normal distribution.
 #define NORMAL_95 1.96
+// The threshold is looked for within so many standard deviations, in so many steps to each side.
+#define THRESHOLD_REACH 6.0
+#define THRESHOLD_STEPS 200
 
 static int compare_batches(const void *left, const void *right)
 {
@@ -214,6 +218,66 @@ struct estimate memory_model_largest(const struct memory_model *m, double limit,
 		.low = largest(m, limit, most, EDGE_HIGH),
 		.high = largest(m, limit, most, EDGE_LOW),
 	};
+}
+
+// What is known of the batch size whose memory, on average, is the limit: a normal distribution by
+// the line, weighted by what the trials showed. noise: of a run, in samples.
+struct threshold {
+	double mean, deviation, noise;
+	const struct memory_trial *trials;
+	size_t n;
+};
+
+// The weight of one value of the threshold (Bayes, without the constant).
+static double weight_of(const struct threshold *t, double value)
+{
+	double weight = exp(-0.5 * pow((value - t->mean) / t->deviation, 2));
+	for (size_t i = 0; i < t->n; i++) {
+		double above = (value - t->trials[i].batch) / t->noise;
+		weight *= t->trials[i].passed ? gsl_cdf_ugaussian_P(above)
+		                              : gsl_cdf_ugaussian_Q(above);
+	}
+	return weight;
+}
+
+// The probability that one more run of a batch size passes; NAN: the trials rule out the line.
+static double passes(const struct threshold *t, double batch)
+{
+	double sum = 0, passed = 0;
+	double reach = THRESHOLD_REACH * hypot(t->deviation, t->noise);
+	for (int i = -THRESHOLD_STEPS; i <= THRESHOLD_STEPS; i++) {
+		double value = t->mean + reach * i / THRESHOLD_STEPS;
+		double weight = weight_of(t, value);
+		sum += weight;
+		passed += weight * gsl_cdf_ugaussian_P((value - batch) / t->noise);
+	}
+	return sum > 0 ? passed / sum : NAN;
+}
+
+double memory_model_passes(const struct memory_model *m, double limit, double doubt,
+	const struct memory_trial *trials, size_t n, double share)
+{
+	if (!(m->slope > 0) || m->flat || m->used == 0) {
+		return NAN;
+	}
+	struct threshold t = {.mean = (limit - m->intercept) / m->slope, .trials = trials, .n = n};
+	double of_line = m->covariance[0] + 2 * t.mean * m->covariance[1] +
+	                 t.mean * t.mean * m->covariance[2];
+	t.deviation = sqrt(fmax(0, of_line) + pow(doubt * limit, 2)) / m->slope;
+	t.noise = m->deviation * limit / m->slope;
+	double low = 0, high = t.mean + THRESHOLD_REACH * hypot(t.deviation, t.noise);
+	if (!(high > 0) || !(t.noise > 0) || !isfinite(passes(&t, 0))) {
+		return NAN;
+	}
+	while (high - low > 0.5) {
+		double middle = (low + high) / 2;
+		if (passes(&t, middle) >= share) {
+			low = middle;
+		} else {
+			high = middle;
+		}
+	}
+	return floor(high);
 }
 
 // The points next to the limit: the largest batch sizes below it, and the smallest one at or above.

@@ -46,9 +46,9 @@ struct memory_model {
 // two different batch sizes.
 bool memory_model_fit(
 	struct memory_point *points, size_t n, double deviation, struct memory_model *ret);
-// Bytes at a batch size, with a 95 % interval for one more run.
 // Whether a batch size is in the regime of the line: not below its points, if others were left out.
 bool memory_model_covers(const struct memory_model *m, double batch);
+// Bytes at a batch size, with a 95 % interval for one more run.
 struct estimate memory_model_bytes(const struct memory_model *m, double batch);
 // The largest batch size whose memory is at most `limit` bytes by what was measured next to it,
 // without a line through all points: memory often grows faster with larger batches (another
@@ -60,3 +60,17 @@ struct estimate memory_point_largest(
 // The largest batch size whose memory is at most `limit` bytes, at most `most`; 0: not even 1.
 // value: of the line; low and high: of the 95 % interval of a run.
 struct estimate memory_model_largest(const struct memory_model *m, double limit, double most);
+
+// A run under the limit.
+struct memory_trial {
+	double batch;
+	bool passed;
+};
+
+// The largest batch size that one more run under `limit` bytes passes with the probability `share`.
+// Runs of one batch size need different memory (glibc's peak depends on the order of blocks), so
+// that one that passed may fail the next time. doubt: the relative standard deviation of the line
+// itself from what its own points say (it is of short runs). 0: not even 1. NAN: no line, or it does
+// not ascend.
+double memory_model_passes(const struct memory_model *m, double limit, double doubt,
+	const struct memory_trial *trials, size_t n, double share);

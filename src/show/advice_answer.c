@@ -240,6 +240,15 @@ static void print_with_workers(FILE *out, const struct advice *a)
 	}
 }
 
+// The answer, where it is smaller than what ran.
+static void print_surer(FILE *out, const struct advice *a)
+{
+	if (a->largest.value < (double)a->verified_batch) {
+		fprintf(out, "%.0f (%.0f to %.0f); once, ", a->largest.value, a->largest.low,
+			(double)a->verified_batch);
+	}
+}
+
 // What was verified, if anything, and where the line meets the limit.
 static void print_found(FILE *out, const struct advice *a)
 {
@@ -251,8 +260,10 @@ static void print_found(FILE *out, const struct advice *a)
 			fprintf(out, " to %.0f", a->largest.high);
 		}
 	} else if (a->verified == ADVICE_UNDER_LIMIT) {
+		print_surer(out, a);
 		fprintf(out, "%" PRId64 " ran under the limit of %s", a->verified_batch, bytes);
 	} else {
+		print_surer(out, a);
 		fprintf(out, "%" PRId64 " ran, and its peak stayed below %s", a->verified_batch,
 			bytes);
 	}
@@ -332,8 +343,8 @@ static void print_line(FILE *out, const struct advice *a)
 	fputc('\n', out);
 	if (!a->pinned && a->limit_kind != ADVICE_LIMIT_GPU) {
 		fputs(INDENT
-			"with the default allocator the peak varies by a few per cent, and may be "
-			"higher in a long job: keep a tenth free; MALLOC_MMAP_THRESHOLD_=65536 "
+			"with the default allocator the peak varies by a few per cent from run to "
+			"run, so that a batch that ran once may fail; MALLOC_MMAP_THRESHOLD_=65536 "
 			"makes it reproducible, and often lower\n",
 			out);
 	}
@@ -649,7 +660,13 @@ static void print_compared(FILE *out, const struct advice *a)
 	                                     : NULL;
 	const char *keep = "advice         keep the present configuration: ";
 	if (a->compared_batches) {
-		fprintf(out, "%sno other is predicted to be 3 %% faster\n", keep);
+		fprintf(out, "%sno other is predicted to be 3 %% faster", keep);
+		if (a->compared_most < a->largest.value) {
+			fprintf(out,
+				" (up to %.0f: larger ones leave fewer than %d steps in an epoch)",
+				a->compared_most, ADVICE_EPOCH_STEPS);
+		}
+		fputc('\n', out);
 	} else if (a->compared_workers) {
 		fprintf(out, "%sno other number of workers is predicted to be 3 %% faster%s%s%s\n",
 			keep, early ? "; " : "", early ? early : "",

@@ -104,6 +104,9 @@ print(eval(sys.argv[2], {}, {"a": found, "runs": {r["run"]: r for r in found["ru
 	run -1 --separate-stderr "$STRAIN" advise --stalls sh -c 'echo "no such dataset"; exit 3'
 	[ -z "$output" ]
 	[[ "$stderr" =~ warm.*[^0-9]"3: no such dataset" ]]
+	# The present configuration is what runs.
+	run -1 --separate-stderr "$STRAIN" advise --stalls sh -c 'echo "runs $1, $2"; exit 3' sh '{batch_size=32}' '{workers}'
+	[[ "$stderr" == *": runs 32, 0"* ]]
 	run -1 --separate-stderr "$STRAIN" advise --stalls sleep 0.3
 	[ -z "$output" ]
 	notes rate warm
@@ -134,6 +137,7 @@ print(eval(sys.argv[2], {}, {"a": found, "runs": {r["run"]: r for r in found["ru
 	fails_with 2 "strain advise --help" -- "$STRAIN" advise --stalls
 	fails_with 2 --error -- "$STRAIN" advise --stalls --error 0 true
 	fails_with 2 --limit 5s 24h "'1s'" -- "$STRAIN" advise --stalls --limit 1s true
+	fails_with 2 batchsize batch_size -- "$STRAIN" advise --stalls true '{batchsize=2}'
 	mkdir there
 	fails_with 1 there "File exists" -- "$STRAIN" advise --stalls -o there true
 	fails_with 1 no/where "No such file or directory" -- "$STRAIN" advise --stalls -o no/where true
