@@ -80,8 +80,8 @@
 // interval, pass with this probability.
 #define PASSES_MOST 0.9
 #define PASSES_NEARLY_ALL 0.98
-// What runs that last need more than the short ones of the line, relative: 5 to 8 % were seen. A
-// line that did not agree with the runs says little.
+// How sure the line is of the mean of runs that last, relative; and a line that did not agree with
+// them.
 #define LINE_DOUBT 0.03
 #define LINE_DOUBT_BENT 0.15
 // But not below this share of a batch size that ran.
@@ -1738,9 +1738,7 @@ static double epoch_most(const struct advice *a)
 static size_t list_batches(const struct work *w, int64_t *ret, size_t most)
 {
 	const struct advice *a = w->a;
-	double largest = a->verified_batch > 0      ? (double)a->verified_batch
-	                 : isfinite(a->largest.low) ? a->largest.low
-	                                            : 4 * a->rate.batch_max;
+	double largest = isfinite(a->largest.low) ? a->largest.low : 4 * a->rate.batch_max;
 	int64_t now = batch_of(a->now);
 	if (a->largest_open || a->worker_copies > 0) { // fits() decides
 		largest = fmax(largest, CLIMB * a->rate.batch_max);
@@ -1768,7 +1766,8 @@ static size_t list_batches(const struct work *w, int64_t *ret, size_t most)
 static bool fits(const struct work *w, int64_t batch, int64_t workers)
 {
 	const struct advice *a = w->a;
-	bool beyond = a->verified_batch > 0 && batch > a->verified_batch && !a->largest_open;
+	// As large as what nearly always passes, where equal runs need different memory.
+	bool beyond = a->verified_batch > 0 && (double)batch > a->largest.low && !a->largest_open;
 	if (beyond && !(workers == 0 && a->worker_copies > 0)) {
 		return false;
 	}

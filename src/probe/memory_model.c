@@ -260,11 +260,12 @@ double memory_model_passes(const struct memory_model *m, double limit, double do
 	if (!(m->slope > 0) || m->flat || m->used == 0) {
 		return NAN;
 	}
+	limit /= 1 + MEMORY_GROWTH_LASTING;
 	struct threshold t = {.mean = (limit - m->intercept) / m->slope, .trials = trials, .n = n};
 	double of_line = m->covariance[0] + 2 * t.mean * m->covariance[1] +
 	                 t.mean * t.mean * m->covariance[2];
 	t.deviation = sqrt(fmax(0, of_line) + pow(doubt * limit, 2)) / m->slope;
-	t.noise = m->deviation * limit / m->slope;
+	t.noise = fmax(m->deviation, MEMORY_DEVIATION_LASTING) * limit / m->slope;
 	double low = 0, high = t.mean + THRESHOLD_REACH * hypot(t.deviation, t.noise);
 	if (!(high > 0) || !(t.noise > 0) || !isfinite(passes(&t, 0))) {
 		return NAN;

@@ -284,9 +284,9 @@ static void the_answer_passes_again(void **state)
 		}
 		share += answer / (double)truth_of(&j) / n;
 	}
-	assert_true(passed >= 0.9 * runs); // 0.95
-	assert_true(passed_same < 0.85 * runs);
-	assert_true(share >= 0.85); // 0.89
+	assert_true(passed >= 0.9 * runs); // 0.97
+	assert_true(passed_same < 0.87 * runs); // 0.82
+	assert_true(share >= 0.8); // 0.86
 }
 
 // The line alone, and what runs add to it.
@@ -297,7 +297,7 @@ static void what_passes_is_learnt_from_runs(void **state)
 	struct memory_model m;
 	assert_true(memory_model_fit(points, 2, MEMORY_DEVIATION_DEFAULT, &m));
 	double line = memory_model_passes(&m, 4e8, 0.03, NULL, 0, 0.5);
-	assert_float_equal(line, 200, 1);
+	assert_float_equal(line, 188, 1); // 4e8 less what runs that last need more
 	double careful = memory_model_passes(&m, 4e8, 0.03, NULL, 0, 0.9);
 	assert_true(careful < line);
 	struct memory_trial trials[] = {{200, true}, {230, true}, {260, false}};
