@@ -240,12 +240,21 @@ static void print_with_workers(FILE *out, const struct advice *a)
 	}
 }
 
-// The answer, where it is smaller than what ran.
-static void print_surer(FILE *out, const struct advice *a)
+// Whether a smaller batch size than that which ran is answered.
+static bool is_below_run(const struct advice *a)
 {
-	if (a->largest.value < (double)a->verified_batch) {
-		fprintf(out, "%.0f (%.0f to %.0f); once, ", a->largest.value, a->largest.low,
-			(double)a->verified_batch);
+	return a->verified_batch > 0 && a->largest.value < (double)a->verified_batch;
+}
+
+// What ran, after the answer where that is smaller.
+static void print_ran(FILE *out, const struct advice *a)
+{
+	if (is_below_run(a)) {
+		fprintf(out,
+			"%.0f should pass nine runs in ten, %.0f nearly all; %" PRId64 " ran once",
+			a->largest.value, a->largest.low, a->verified_batch);
+	} else {
+		fprintf(out, "%" PRId64 " ran", a->verified_batch);
 	}
 }
 
@@ -260,12 +269,11 @@ static void print_found(FILE *out, const struct advice *a)
 			fprintf(out, " to %.0f", a->largest.high);
 		}
 	} else if (a->verified == ADVICE_UNDER_LIMIT) {
-		print_surer(out, a);
-		fprintf(out, "%" PRId64 " ran under the limit of %s", a->verified_batch, bytes);
+		print_ran(out, a);
+		fprintf(out, " under the limit of %s", bytes);
 	} else {
-		print_surer(out, a);
-		fprintf(out, "%" PRId64 " ran, and its peak stayed below %s", a->verified_batch,
-			bytes);
+		print_ran(out, a);
+		fprintf(out, ", and its peak stayed below %s", bytes);
 	}
 	print_with_workers(out, a);
 	if (a->verified_batch < 1) {
@@ -288,7 +296,9 @@ static void print_found(FILE *out, const struct advice *a)
 	} else if (a->verified_batch > 0 && a->largest.high > a->largest.value) {
 		bool wide = words_is_wide(a->largest.value, a->largest.high);
 		fprintf(out, "; up to %.0f %s", a->largest.high,
-			wide ? "may fit, but this says little" : "should fit");
+			wide              ? "may fit, but this says little"
+			: is_below_run(a) ? "may fit"
+					  : "should fit");
 	}
 	if (a->largest_open && !a->whole_epoch) {
 		fputs("; larger ones may fit, since memory does not grow with the batch size up "

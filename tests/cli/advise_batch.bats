@@ -121,6 +121,43 @@ can_limit() {
 	"$STRAIN" show kept | grep -q 'ran under the limit of 480 MB with 1 worker'
 }
 
+@test "runs that need different memory: the answer passes again, and what ran once is named" {
+	is_slow
+	has_torch
+	can_limit
+	cat >varies.py <<-'END'
+		import argparse, random, time, torch
+		parser = argparse.ArgumentParser()
+		parser.add_argument("--batch-size", type=int)
+		arguments = parser.parse_args()
+		held = torch.ones(int(random.uniform(0, 20) * 2**18)) # another size in each run
+		data = torch.utils.data.TensorDataset(torch.ones(4096, 1))
+		loader = torch.utils.data.DataLoader(data, arguments.batch_size)
+		model = torch.nn.Linear(1, 1)
+		optimizer = torch.optim.SGD(model.parameters(), 0.01)
+		for _ in range(12):
+		    for batch, in loader:
+		        activations = torch.ones(len(batch), 1 << 18) # 1 MiB each
+		        time.sleep(0.001 * len(batch))
+		        optimizer.zero_grad()
+		        model(batch).sum().backward()
+		        optimizer.step()
+	END
+	run -0 --separate-stderr "$STRAIN" advise --memory 330MB --json -o kept -- \
+		/usr/bin/python3 varies.py --batch-size '{batch_size=16}'
+	echo "$stderr"
+	echo "$output" | tee answer.json
+	[ "$(field 'largest["low"] <= largest["value"] < largest["verified"]')" = True ]
+	[ "$(field 'largest["verified_long"], largest["verified_by"]')" = "(True, 'limit')" ]
+	[ "$(field 'sum(r["step"] in ("now", "line") for r in runs) <= 4')" = True ]
+	[ "$(field 'sum(r["step"] == "verify" for r in runs) <= 3')" = True ]
+	"$STRAIN" show kept | grep -q "should pass nine runs in ten, .* ran once under the limit of 330 MB"
+	for _ in 1 2; do
+		"$STRAIN" run --no-verdict --force -o fits --memory 330MB -- \
+			/usr/bin/python3 varies.py --batch-size "$(field 'int(largest["value"])')"
+	done
+}
+
 @test "without placeholders the hooks set batch size and workers, and a waiting job gets workers" {
 	is_slow
 	has_torch
