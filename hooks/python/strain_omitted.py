@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the strain authors
-"""Parameters of PyTorch's modules that get gradients which no optimizer uses: a backbone that was to be
-frozen, a teacher called without torch.no_grad().
+"""What PyTorch's backward computes for nothing.
 
-Backward computes these gradients for nothing. Looked at once, in the third step: which parameters of the
-modules that were called with gradients have one, and which of these are an optimizer's. If none is, the
+Parameters of modules that get gradients which no optimizer uses: a backbone that was to be frozen, a
+teacher called without torch.no_grad(). Looked at once, in the third step: which parameters of the modules
+that were called with gradients have one, and which of these are an optimizer's. If none is, the
 optimizers hold copies (as with FP16 weights of Apex), and nothing is known.
+
+Backward passes of one step that each keep the graph for the next (retain_graph=True), as where each of
+several losses has its own: they go through the part that the losses share again and again. Counted in
+the first steps, and told if all of them have some.
 """
 
 import weakref
 
 STEPS = 3
 MODULES = 8  # called directly, not by another one
+COUNTED = 8  # steps whose backward passes are counted
 
 
 class Omitted:
@@ -50,3 +55,31 @@ class Omitted:
         self._modules.clear()
         if used and omitted:
             self._tell((("optimizer_parameters", str(used)), ("optimizer_parameters_omitted", str(omitted))))
+
+
+class Repeated:
+    """Backward passes between two steps. left: the steps until it is over."""
+
+    __slots__ = ("left", "_passes", "_kept", "_least_passes", "_least_kept", "_tell")
+
+    def __init__(self, tell):
+        self.left = COUNTED
+        self._passes = self._kept = 0
+        self._least_passes = self._least_kept = 1 << 30
+        self._tell = tell
+
+    def passed(self, arguments, options):
+        """A backward pass begins, with the arguments of torch.autograd.backward()."""
+        keeps = options.get("retain_graph", arguments[2] if len(arguments) > 2 else None)
+        higher = options.get("create_graph", arguments[3] if len(arguments) > 3 else False)
+        self._passes += 1
+        self._kept += bool(keeps and not higher)
+
+    def stepped(self):
+        """An optimizer's step has ended."""
+        self.left = max(0, self.left - 1)
+        self._least_passes = min(self._least_passes, self._passes)
+        self._least_kept = min(self._least_kept, self._kept)
+        self._passes = self._kept = 0
+        if not self.left and self._least_kept > 0:
+            self._tell((("optimizer_backwards", str(self._least_passes)), ("optimizer_backwards_kept", str(self._least_kept))))

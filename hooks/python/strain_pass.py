@@ -40,7 +40,8 @@ class Optimizers:
 class Loader:
     """What is known about one loader; batch_size: None, where the loader does not say it."""
 
-    __slots__ = ("batch_size", "lists", "looks", "tokens", "trains", "evaluates", "ahead", "told", "tensors", "__weakref__")
+    __slots__ = ("batch_size", "lists", "looks", "tokens", "trains", "evaluates", "ahead", "told", "tensors", "batches",
+                 "look_at", "padding", "__weakref__")  # fmt: skip
 
     def __init__(self, batch_size=None):
         self.batch_size = batch_size
@@ -54,6 +55,9 @@ class Loader:
         self.ahead = deque()  # samples of batches whose backward has not begun
         self.told = None  # called once it is known to train
         self.tensors = 0  # of a batch, by the first ones
+        self.batches = 0
+        self.look_at = 1  # the number of the batch to be looked at next; 0: none
+        self.padding = [0, 0]  # elements of batches that are padding, and all, as far as they were looked at
 
 
 class Pass:

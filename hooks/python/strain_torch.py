@@ -20,10 +20,11 @@ from time import monotonic_ns
 
 import strain_collect
 import strain_hook
+import strain_padding
 import strain_ring
 from strain_cuda import DeviceClock
 from strain_loop import Loop
-from strain_omitted import Omitted
+from strain_omitted import Omitted, Repeated
 from strain_pass import Loader, Optimizers
 
 COLLECTIVES = ("all_reduce", "all_gather", "all_gather_into_tensor", "all_gather_object",
@@ -60,6 +61,7 @@ class PyTorch:
         self.fetchers = []  # classes to be patched in children
         self.made = Optimizers()
         self.omitted = Omitted(self._tell)
+        self.repeated = Repeated(self._tell)
         self.guessed = False  # the samples of a loop without a loader were reported
         self.most = -1  # number of tensors of the largest one
         self.counts_tokens = True
@@ -266,11 +268,28 @@ class PyTorch:
                 first = batch[0] if run.loader.lists == 0 and type(batch) is list and batch else None
                 shape = first.shape if type(first) is tensor else None
                 loop.next_ends(run, shape[0] if shape else samples_of(batch, run.loader))
+                loader = run.loader
+                loader.batches += 1
+                if loader.batches == loader.look_at:
+                    self._look_at_padding(batch, loader)
             except Exception as error:
                 fail(error)
             return batch
 
         return __next__
+
+    def _look_at_padding(self, batch, loader):
+        """Counts the padding of a batch, more and more rarely."""
+        loader.look_at = 2 * loader.look_at if loader.look_at < strain_padding.LOOKS else 0
+        try:
+            padding, elements = strain_padding.look(self.torch, batch)
+        except Exception:
+            loader.look_at = 0  # a container of the job's own
+            return
+        loader.padding[0] += padding
+        loader.padding[1] += elements
+        if loader.trains and loader.padding[0] > 0:
+            self._tell((("loader_padding", str(loader.padding[0])), ("loader_padding_of", str(loader.padding[1]))))
 
     def _no_batch(self, loop, run, over):
         try:
@@ -418,7 +437,7 @@ class PyTorch:
         self.hook.patch(self.torch.autograd, "backward", self._wrap_backward)
 
     def _wrap_backward(self, original):
-        local, hook, fail = self.local, self.hook, self.hook.fail
+        local, hook, fail, repeated = self.local, self.hook, self.hook.fail, self.repeated
 
         def backward(*arguments, **options):
             try:
@@ -430,6 +449,8 @@ class PyTorch:
             if loop is not None:
                 try:
                     begun = loop.backward_begins()
+                    if begun and repeated.left:
+                        repeated.passed(arguments, options)
                 except Exception as error:
                     fail(error)
             if not begun:
@@ -495,7 +516,7 @@ class PyTorch:
         return _hook_for_profile
 
     def _wrap_step(self, original):
-        local, hook, fail, omitted = self.local, self.hook, self.hook.fail, self.omitted
+        local, hook, fail = self.local, self.hook, self.hook.fail
 
         def step(*arguments, **options):
             try:
@@ -518,15 +539,15 @@ class PyTorch:
                 try:
                     if hook.on:
                         loop.step_ends(optimizer)
-                        if omitted.left:
-                            omitted.stepped(self.made)
+                        if self.repeated.left:
+                            self._count_step()
                 except Exception as error:
                     fail(error)
 
         return step
 
     def _around_step(self):
-        local, hook, fail, omitted = self.local, self.hook, self.hook.fail, self.omitted
+        local, hook, fail = self.local, self.hook, self.hook.fail
 
         def before(optimizer, arguments, options):
             try:
@@ -550,12 +571,18 @@ class PyTorch:
                 loop = local.loop if hook.on else None
                 if loop is not None:
                     loop.step_ends(id(optimizer))
-                    if omitted.left:
-                        omitted.stepped(self.made)
+                    if self.repeated.left:
+                        self._count_step()
             except Exception as error:
                 fail(error)
 
         return before, after
+
+    def _count_step(self):
+        """One of the first steps of an optimizer has ended."""
+        if self.omitted.left:
+            self.omitted.stepped(self.made)
+        self.repeated.stepped()
 
     def _watch_closure(self, loop, arguments, options):
         """Whether a step has a closure, and its arguments with the closure wrapped."""

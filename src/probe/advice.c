@@ -84,7 +84,7 @@
 // them.
 #define LINE_DOUBT 0.03
 #define LINE_DOUBT_BENT 0.15
-// But not below this share of a batch size that ran.
+// The answer is not below this share of a batch size that ran; the lower end may be.
 #define PASSES_LEAST 0.75
 #define BATCH_MOST PLACEHOLDER_BATCH_MOST
 #define WORKERS_MOST 64
@@ -1400,13 +1400,13 @@ static void take_what_ran(struct work *w, bool bent)
 	a->largest.low = a->largest.value = ran;
 	a->largest.high = fmax(a->largest.high, ran);
 	size_t n = list_trials(a, trials);
-	double limit = usable_bytes(w), shares[] = {PASSES_MOST, PASSES_NEARLY_ALL};
-	double *const values[] = {&a->largest.value, &a->largest.low};
-	for (size_t i = 0; i < ARRAY_LENGTH(shares) && !is_regular(a) && a->has_memory; i++) {
-		double passes = memory_model_passes(&a->memory, limit, doubt, trials, n, shares[i]);
-		if (isfinite(passes)) {
-			*values[i] = fmin(ran, fmax(passes, ceil(PASSES_LEAST * ran)));
-		}
+	double limit = usable_bytes(w);
+	double most = memory_model_passes(&a->memory, limit, doubt, trials, n, PASSES_MOST);
+	double nearly_all = memory_model_passes(
+		&a->memory, limit, doubt, trials, n, PASSES_NEARLY_ALL);
+	if (!is_regular(a) && isfinite(most) && isfinite(nearly_all)) {
+		a->largest.value = fmin(ran, fmax(most, ceil(PASSES_LEAST * ran)));
+		a->largest.low = fmin(ran, fmax(1, nearly_all));
 	}
 }
 
@@ -1771,7 +1771,8 @@ static bool fits(const struct work *w, int64_t batch, int64_t workers)
 	if (beyond && !(workers == 0 && a->worker_copies > 0)) {
 		return false;
 	}
-	double high = bytes_at(w->a, (double)batch, (double)workers).high;
+	double growth = is_regular(a) ? 0 : MEMORY_GROWTH_LASTING;
+	double high = bytes_at(w->a, (double)batch, (double)workers).high * (1 + growth);
 	return !isfinite(high) || high <= usable_bytes(w);
 }
 

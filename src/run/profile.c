@@ -249,6 +249,11 @@ enum code_group code_group_of(const struct analysis *a, int64_t entity, bool lea
 	return N_CODE_GROUPS;
 }
 
+bool profile_is_numpy(const char *path)
+{
+	return strstr(path, "/numpy/") != NULL;
+}
+
 bool profile_makes_kernels(const char *path)
 {
 	static const char *const libraries[] = {

@@ -70,6 +70,8 @@ void profile_count(struct code_group_samples *g, const char *path, const char *s
 	enum code_class class, uint64_t samples);
 // Whether most samples of matrix kernels are in BLAS functions for doubles (dgemm).
 bool profile_multiplies_doubles(const struct code_group_samples *g);
+// Whether a file is NumPy's: what a script computes with it is not the framework's model.
+bool profile_is_numpy(const char *path);
 // Whether a library generates matrix kernels at run time.
 bool profile_makes_kernels(const char *path);
 // Returns how many of the `kernel` samples of a group are polling. leader: the group is the first

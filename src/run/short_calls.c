@@ -82,6 +82,10 @@ static int take_row(void *context, sqlite3_stmt *row)
 	bool python = class == CODE_INTERPRETER || class == CODE_COLLECTION;
 	bool dispatch = class == CODE_FRAMEWORK && profile_dispatches(symbol);
 	l->calls->samples += (uint64_t)count;
+	if (class == CODE_FRAMEWORK && profile_is_numpy(path)) {
+		l->calls->arrays += (uint64_t)count;
+		return 0;
+	}
 	l->calls->interpreter += python ? (uint64_t)count : 0;
 	l->calls->arithmetic += computes ? (uint64_t)count : 0;
 	l->calls->dispatch += dispatch ? (uint64_t)count : 0;

@@ -362,13 +362,21 @@ static double interprets(const struct facts *f)
 	return fmax(sampled, cause_known(f->collections.in_step));
 }
 
-// Time of the training thread of a Python job in libraries that are not the framework's (a
-// database, a parser, a codec), outside of all phases: in these, they may be layers of the model.
+// Time of the training thread of a Python job in NumPy outside of all phases.
+static double computes_arrays(const struct facts *f)
+{
+	bool known = f->python && f->framework != FRAMEWORK_UNKNOWN && cause_sampled(&f->code);
+	return known ? fmin(leader_in(f, CODE_FRAMEWORK), cause_known(f->arrays_in_other)) : 0;
+}
+
+// The same in libraries that are not the framework's (a database, a parser, a codec, NumPy): in
+// phases, they may be layers of the model.
 static double calls_libraries(const struct facts *f)
 {
 	bool known = f->python && f->framework != FRAMEWORK_UNKNOWN && cause_sampled(&f->code);
 	double leader = leader_in(f, CODE_OTHER) + leader_in(f, CODE_DECODING);
-	return known ? fmin(leader, cause_known(f->native_in_other)) : 0;
+	double native = known ? fmin(leader, cause_known(f->native_in_other)) : 0;
+	return native + computes_arrays(f);
 }
 
 // Time of the training thread of a Python job in short operations of the framework, outside of all
@@ -564,7 +572,7 @@ static void advise_lines(struct book *b)
 // steps, which may have waited for a CPU.
 static double computes_elsewhere(const struct facts *f)
 {
-	double computes = leader_computes(f) - calls_operations(f);
+	double computes = leader_computes(f) - calls_operations(f) - computes_arrays(f);
 	double rest = fmax(0, computes - step_share(f) - prepares_itself(f));
 	double there = cause_known(f->arithmetic_in_other) - calls_operations(f);
 	return fmin(fmax(rest, fmin(there, computes)), facts_share(f, PHASE_OTHER));
@@ -664,7 +672,7 @@ static double computing_share(const struct facts *f, const struct causes *found)
 	const struct cause *contention = causes_get(found, BOTTLENECK_CONTENTION);
 	double step = step_share(f), launch = found_share(found, BOTTLENECK_LAUNCH);
 	double lost = contention ? fmax(cause_known(f->main_queued), cause_dilation(f)) : 0;
-	launch -= calls_operations(f); // which are in no step
+	launch -= calls_operations(f) + computes_arrays(f); // which are in no step
 	double computes = gpu_known(f) ? fmin(step, gpu_computing(f)) : launch > step ? 0 : step;
 	// The undisturbed time of a step is computing, however long the thread lacks a CPU.
 	double least = fmin(computes, cause_known(f->undisturbed_s) / f->length_s.value);
@@ -835,10 +843,47 @@ static void advise_omitted(struct book *b)
 	advice_suggest_at_most(b, backward, &action, &basis);
 }
 
+// How much of the graph the passes have in common is not known: all of it at most.
+static void advise_repeated(struct book *b)
+{
+	const struct facts *f = b->f;
+	double backward = facts_share(f, PHASE_BACKWARD);
+	struct text action = {0}, basis = {0};
+	if (!(f->backward_passes >= 2 && f->backward_kept >= f->backward_passes - 1) ||
+		backward < WORTH) {
+		return;
+	}
+	text_append_string(&action, "add the losses of a step, and call backward() once");
+	text_format(&basis, "%.0f backward passes at each step, and with retain_graph; they take ",
+		f->backward_passes);
+	words_append_percent(&basis, backward);
+	double again = (f->backward_passes - 1) / f->backward_passes;
+	advice_suggest_at_most(b, backward * again, &action, &basis);
+}
+
+// Most layers take time in proportion to the elements of a batch, attention to their square.
+static void advise_padding(struct book *b, const struct cause *cause)
+{
+	const struct facts *f = b->f;
+	struct text action = {0}, basis = {0};
+	if (!(f->padding >= PADDED)) {
+		return;
+	}
+	text_append_string(&action, "batch sequences of similar length, and pad to the longest of "
+				    "their batch only");
+	text_append_string(&basis, "padding is ");
+	words_append_percent(&basis, f->padding);
+	text_append_string(&basis, " of the tokens in the batches looked at");
+	double padded = 1 - pow(1 - f->padding, 2);
+	advice_suggest_at_most(b, cause->share.value * padded, &action, &basis);
+}
+
 static void advise_compute(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
 	advise_omitted(b);
+	advise_repeated(b);
+	advise_padding(b, cause);
 	if (f->double_precision) {
 		advice_suggest_plain_at_most(b, 0.5 * cause->share.value,
 			"compute with float32: the input or the model is float64",

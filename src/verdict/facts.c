@@ -685,9 +685,11 @@ void facts_init(struct facts *f)
 	f->length_s = unknown;
 	f->native_in_other = f->python_in_data = f->all_in_other = NAN;
 	f->python_in_other = f->calls_in_other = f->arithmetic_in_other = NAN;
+	f->arrays_in_other = NAN;
 	f->calls_of_steps = f->calls_in_steps = f->python_in_steps = NAN;
-	f->batch_tensors = NAN;
+	f->batch_tensors = f->padding = NAN;
 	f->parameters = f->parameters_omitted = NAN;
+	f->backward_passes = f->backward_kept = NAN;
 	f->collections = (struct collection_facts){NAN, NAN, NAN, NAN, NAN};
 	f->long_waits = (struct long_wait_facts){NAN, NAN, NAN};
 	f->duration_s = f->startup_s = f->training_s = f->between_s = f->validation_s =
@@ -1194,11 +1196,20 @@ static void fill_settings(struct reader *r, struct facts *f)
 	f->unit = unit_of_samples(r);
 	int64_t tensors = reader_run_i64(r, "loader_batch_tensors", 0);
 	f->batch_tensors = tensors > 0 ? (double)tensors : NAN;
+	int64_t padding = reader_run_i64(r, "loader_padding", 0);
+	int64_t elements = reader_run_i64(r, "loader_padding_of", 0);
+	f->padding = padding > 0 && elements > padding ? (double)padding / (double)elements : NAN;
 	int64_t updated = reader_run_i64(r, "optimizer_parameters", 0);
 	int64_t omitted = reader_run_i64(r, "optimizer_parameters_omitted", 0);
 	if (updated > 0 && omitted > 0) {
 		f->parameters = (double)updated;
 		f->parameters_omitted = (double)omitted;
+	}
+	int64_t passes = reader_run_i64(r, "optimizer_backwards", 0);
+	int64_t kept = reader_run_i64(r, "optimizer_backwards_kept", 0);
+	if (kept > 0 && passes >= kept) {
+		f->backward_passes = (double)passes;
+		f->backward_kept = (double)kept;
 	}
 	f->loader_at = reader_run(r, "loader_at");
 	f->wait_policy = reader_run(r, "omp_wait_policy");
@@ -1266,6 +1277,10 @@ static void fill_short_calls(
 	f->python_in_other = cpus_in_phase(time, a, PHASE_OTHER, calls.interpreter, f);
 	f->arithmetic_in_other = cpus_in_phase(time, a, PHASE_OTHER, calls.arithmetic, f);
 	f->calls_in_other = cpus_in_phase(time, a, PHASE_OTHER, short_calls_samples(&calls), f);
+	f->arrays_in_other = cpus_in_phase(time, a, PHASE_OTHER, calls.arrays, f);
+	if (f->arrays_in_other > f->native_in_other) {
+		snprintf(f->native, sizeof(f->native), "NumPy");
+	}
 	struct short_calls forward, backward;
 	if (short_calls_load(a, PHASE_FORWARD, &forward) < 0 ||
 		short_calls_load(a, PHASE_BACKWARD, &backward) < 0) {

@@ -253,7 +253,9 @@ struct facts {
 	double python_in_other;
 	double calls_in_other;
 	double arithmetic_in_other; // includes these
+	double arrays_in_other; // NumPy's code there
 	double batch_tensors; // of the training loader
+	double padding; // the share of its sequences of tokens that is padding; NAN: none seen
 	// Short operations in forward and backward: share of the samples there, and of the
 	// iterations' time; and that of the interpreter there.
 	double calls_of_steps;
@@ -285,6 +287,9 @@ struct facts {
 	                       // kernels
 	// Parameters that get gradients: of an optimizer, and of none; NAN: not known.
 	double parameters, parameters_omitted;
+	// Backward passes of each of the first steps, and those of them that keep the graph for
+	// another one, at least; NAN: none does, or not known.
+	double backward_passes, backward_kept;
 	const char *unit; // of samples: "samples", "steps"
 	const char *loader_at; // "train.py:42"; from the job: escape it; NULL
 	// path of the slow reference BLAS that it uses; from the job: escape it; NULL

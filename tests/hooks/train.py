@@ -126,6 +126,34 @@ def omitted(job):
         print(loss.item().hex())
 
 
+def repeated(job):
+    """Each of two losses goes back through the part that they share."""
+    other = torch.nn.Linear(2, 2)
+    for inputs, classes in DataLoader(job.samples, batch_size=10):
+        job.optimizer.zero_grad()
+        outputs = job.model(inputs)
+        functional.cross_entropy(outputs, classes).backward(retain_graph=True)
+        functional.cross_entropy(other(outputs), classes).backward()
+        job.optimizer.step()
+        print(outputs.sum().item().hex())
+
+
+def padded(job):
+    """Sequences of different lengths, padded to the longest of their batch."""
+    sequences = [torch.randint(1, 100, (8 * (1 + i % 4),)) for i in range(100)]
+    embedding = torch.nn.Embedding(100, 8)
+
+    def together(batch):
+        return torch.nn.utils.rnn.pad_sequence(batch, batch_first=True)
+
+    for tokens in DataLoader(sequences, batch_size=20, collate_fn=together):
+        job.optimizer.zero_grad()
+        loss = job.model(embedding(tokens)).mean()
+        loss.backward()
+        job.optimizer.step()
+        print(loss.item().hex())
+
+
 def spawn(job):
     """Workers that begin as new Pythons."""
     for batch in DataLoader(job.samples, batch_size=25, num_workers=1,

@@ -1135,6 +1135,84 @@ static void gradients_that_no_optimizer_uses(void **state)
 	verdict_done(&v);
 }
 
+// As seen: features of audio by NumPy, between the optimizer and forward.
+static void numpy_outside_phases(void **state)
+{
+	(void)state;
+	struct facts f = loop_over_elements();
+	struct causes c;
+	struct verdict v = {0};
+	_cleanup_text_ struct text t = {0};
+	f.calls_in_other = f.python_in_other = 0.01;
+	f.native_in_other = 0;
+	f.arithmetic_in_other = 0.04;
+	f.arrays_in_other = 0.25;
+	f.code.share[CODE_FRAMEWORK] = 0.46;
+	f.code.share[CODE_KERNELS] = 0.35;
+	f.code.share[CODE_INTERPRETER] = 0.02;
+	snprintf(f.native, sizeof(f.native), "NumPy");
+	causes_find(&f, &c);
+	const struct cause *host = causes_get(&c, BOTTLENECK_LAUNCH);
+	assert_non_null(host);
+	assert_float_equal(host->share.value, 0.25 + 0.02, 0.011);
+	const struct cause *compute = causes_get(&c, BOTTLENECK_COMPUTE);
+	assert_true(!compute || compute->share.value <= 0.57 + 0.04 + 1e-9);
+	sentence_append_headline(&t, &f, host);
+	assert_says(t.data, "host-bound: libraries outside the framework take 25 % of each "
+			    "iteration, mostly NumPy");
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	const struct suggestion *s = suggests(&v, "do this work less often");
+	assert_non_null(s);
+	assert_float_equal(s->gain.value, 1 / (1 - 0.25), 1e-6);
+	verdict_done(&v);
+}
+
+static void sequences_that_are_padded(void **state)
+{
+	(void)state;
+	struct facts f = computing();
+	struct causes c;
+	struct verdict v = {0};
+	f.padding = 0.5;
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_COMPUTE);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	const struct suggestion *s = suggests(&v, "batch sequences of similar length");
+	assert_non_null(s);
+	assert_float_equal(s->gain.value, 1 / (1 - c.items[0].share.value * 0.75), 1e-6);
+	assert_int_equal(s->kind, GAIN_AT_MOST);
+	verdict_done(&v);
+
+	v = (struct verdict){0};
+	f.padding = 0.1;
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_null(suggests(&v, "batch sequences"));
+	verdict_done(&v);
+}
+
+static void passes_that_keep_the_graph(void **state)
+{
+	(void)state;
+	struct facts f = computing();
+	struct causes c;
+	struct verdict v = {0};
+	f.backward_passes = 3;
+	f.backward_kept = 3; // of the last one, too
+	causes_find(&f, &c);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	const struct suggestion *s = suggests(&v, "add the losses of a step");
+	assert_non_null(s);
+	assert_float_equal(s->gain.value, 1 / (1 - f.share[PHASE_BACKWARD].value * 2 / 3), 1e-6);
+	assert_int_equal(s->kind, GAIN_AT_MOST);
+	verdict_done(&v);
+
+	v = (struct verdict){0};
+	f.backward_kept = 1; // the others have graphs of their own
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_null(suggests(&v, "add the losses of a step"));
+	verdict_done(&v);
+}
+
 // As seen: two workers prepare 44 % of the time, but a batch in 177 is late by 248 ms, while
 // garbage is collected.
 static void few_batches_are_late(void **state)
@@ -1337,6 +1415,7 @@ int main(void)
 		cmocka_unit_test(libraries_that_a_step_calls),
 		cmocka_unit_test(steps_of_short_operations),
 		cmocka_unit_test(short_operations_outside_phases),
+		cmocka_unit_test(numpy_outside_phases),
 		cmocka_unit_test(operations_that_are_not_short),
 		cmocka_unit_test(arithmetic_outside_phases_without_a_cpu),
 		cmocka_unit_test(a_thread_that_waits_itself),
@@ -1348,6 +1427,8 @@ int main(void)
 		cmocka_unit_test(short_waits_for_fsync),
 		cmocka_unit_test(computing_with_doubles),
 		cmocka_unit_test(gradients_that_no_optimizer_uses),
+		cmocka_unit_test(passes_that_keep_the_graph),
+		cmocka_unit_test(sequences_that_are_padded),
 		cmocka_unit_test(a_rank_that_was_recorded_alone_waits_for_the_others),
 		cmocka_unit_test(a_rank_whose_data_are_on_their_way_waits_for_the_network),
 		cmocka_unit_test(a_helping_thread_hides_no_queue),

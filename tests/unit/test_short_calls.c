@@ -20,7 +20,7 @@
 #include "runfile/writer.h"
 
 enum { MAIN = 1, CHILD };
-enum { PYTHON = 1, TORCH, SYSTEM };
+enum { PYTHON = 1, TORCH, SYSTEM, NUMPY };
 
 struct recorded {
 	struct place place;
@@ -54,6 +54,7 @@ static int make_place(void **state)
 	put_object(p, PYTHON, "/usr/bin/python3.11");
 	put_object(p, TORCH, "/usr/lib/libtorch_cpu.so.1.13.0");
 	put_object(p, SYSTEM, "[kernel]");
+	put_object(p, NUMPY, "/usr/lib/python3/dist-packages/numpy/core/_multiarray_umath.so");
 	*state = p;
 	return 0;
 }
@@ -113,6 +114,7 @@ static void samples_of_a_run(void **state)
 	put(p, TORCH, 0x900010, 60); // of one loop, which has no name
 	put(p, TORCH, 0x9000f0, 40);
 	put(p, SYSTEM, -1, 10);
+	put(p, NUMPY, 0x900010, 70); // the script's own arithmetic
 	assert_int_equal(writer_put_profile_symbol(p->writer, TORCH, 0x800010, call), 0);
 	const struct writer_sample others[] = {
 		{.entity = MAIN, .leader = false, .object = TORCH, .address = 1, .samples = 9},
@@ -128,7 +130,8 @@ static void samples_of_a_run(void **state)
 			.samples = 9},
 		"forward"); // another phase
 	struct short_calls calls = load(p);
-	assert_int_equal(calls.samples, 40 + 80 + 20 + 100 + 10);
+	assert_int_equal(calls.samples, 40 + 80 + 20 + 100 + 10 + 70);
+	assert_int_equal(calls.arrays, 70);
 	assert_int_equal(calls.interpreter, 40);
 	assert_int_equal(calls.arithmetic, 80 + 20 + 100);
 	assert_int_equal(calls.dispatch, 20);
