@@ -7,6 +7,9 @@ teacher called without torch.no_grad(). Looked at once, in the third step: which
 that were called with gradients have one, and which of these are an optimizer's. If none is, the
 optimizers hold copies (as with FP16 weights of Apex), and nothing is known.
 
+Embeddings with most of the parameters and dense gradients: each step zeroes, fills and applies a gradient
+of the whole table for the few rows of a batch. A table that another layer shares needs all of it.
+
 Backward passes of one step that each keep the graph for the next (retain_graph=True), as where each of
 several losses has its own: they go through the part that the losses share again and again. Counted in
 the first steps, and told if all of them have some.
@@ -16,6 +19,7 @@ import weakref
 
 STEPS = 3
 MODULES = 8  # called directly, not by another one
+MOST = 0.5  # of the parameters
 COUNTED = 8  # steps whose backward passes are counted
 
 
@@ -52,9 +56,24 @@ class Omitted:
                     used += tensor.numel()
                 else:
                     omitted += tensor.numel()
+        dense = sum(_dense_embeddings(reference(), updated) for reference in self._modules.values())
         self._modules.clear()
         if used and omitted:
             self._tell((("optimizer_parameters", str(used)), ("optimizer_parameters_omitted", str(omitted))))
+        if dense > MOST * used:
+            self._tell((("optimizer_embeddings", str(dense)),))
+
+
+def _dense_embeddings(module, updated):
+    """Parameters in the tables of a module that get dense gradients, though no other layer uses them."""
+    tables, others = {}, set()
+    for layer in module.modules() if module is not None else ():
+        if type(layer).__name__ in ("Embedding", "EmbeddingBag"):
+            if not layer.sparse and layer.weight.grad is not None and id(layer.weight) in updated:
+                tables[id(layer.weight)] = layer.weight.numel()
+        else:
+            others.update(id(tensor) for tensor in layer.parameters(recurse=False))
+    return sum(count for key, count in tables.items() if key not in others)
 
 
 class Repeated:

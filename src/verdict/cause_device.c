@@ -861,6 +861,29 @@ static void advise_repeated(struct book *b)
 	advice_suggest_at_most(b, backward * again, &action, &basis);
 }
 
+// What is saved is arithmetic without matrix products (filling and applying the gradient), and page
+// faults of its memory.
+static void advise_embeddings(struct book *b)
+{
+	const struct facts *f = b->f;
+	double optimizer = facts_share(f, PHASE_OPTIMIZER);
+	struct text action = {0}, basis = {0};
+	if (!(f->embeddings > 0) || optimizer < UPDATES_HEAVY || f->gpu.used ||
+		!cause_sampled(&f->code)) {
+		return;
+	}
+	text_append_string(&action, "nn.Embedding(sparse=True), with SparseAdam or SGD");
+	text_format(
+		&basis, "embeddings have %.0f parameters, and dense gradients: ", f->embeddings);
+	text_append_string(&basis, "a step updates all of them, not only those of its batch; the "
+				   "optimizer takes ");
+	words_append_percent(&basis, optimizer);
+	double rest = leader_in(f, CODE_FRAMEWORK) + leader_in(f, CODE_COPYING) +
+	              leader_in(f, CODE_SYSTEM);
+	double most = fmin(rest, optimizer + facts_share(f, PHASE_BACKWARD));
+	advice_suggest_at_most(b, fmax(most, optimizer), &action, &basis);
+}
+
 // Most layers take time in proportion to the elements of a batch, attention to their square.
 static void advise_padding(struct book *b, const struct cause *cause)
 {
@@ -884,6 +907,7 @@ static void advise_compute(struct book *b, const struct cause *cause)
 	advise_omitted(b);
 	advise_repeated(b);
 	advise_padding(b, cause);
+	advise_embeddings(b);
 	if (f->double_precision) {
 		advice_suggest_plain_at_most(b, 0.5 * cause->share.value,
 			"compute with float32: the input or the model is float64",

@@ -287,6 +287,8 @@ struct facts {
 	                       // kernels
 	// Parameters that get gradients: of an optimizer, and of none; NAN: not known.
 	double parameters, parameters_omitted;
+	// Those in embeddings with dense gradients, if they are most of those updated; NAN: not.
+	double embeddings;
 	// Backward passes of each of the first steps, and those of them that keep the graph for
 	// another one, at least; NAN: none does, or not known.
 	double backward_passes, backward_kept;

@@ -99,6 +99,8 @@
 // A batch of so many tensors or more is handed over piece by piece.
 #define MANY_TENSORS 16
 #define COUNTED_TENSORS 1000 // the hooks count no more
+// Optimizers take less of a step where all parameters are used.
+#define UPDATES_HEAVY 0.15
 // A share of padding that is worth another order of samples.
 #define PADDED 0.15
 // Share of the waits that were looked at, so that those missed are of the same kind.

@@ -234,6 +234,20 @@ optimizer|iteration' ]
 	[ "$(run_key run.strain loader_role) $(run_key run.strain loader_batch_tensors)" = "training 2" ]
 }
 
+@test "PyTorch: embeddings with dense gradients" {
+	needs_torch
+	record "$PYTHON" "$TRAIN" tables >with
+	[ "$(run_key run.strain optimizer_embeddings)" = 8000 ]
+	"$PYTHON" "$TRAIN" tables >without
+	cmp with without
+	rm run.strain
+	for mode in tied padded; do # the last layer's, too; no optimizer's
+		rm -f run.strain
+		record "$PYTHON" "$TRAIN" "$mode" >/dev/null
+		[ -z "$(run_key run.strain optimizer_embeddings)" ]
+	done
+}
+
 @test "PyTorch: padding of sequences" {
 	needs_torch
 	record "$PYTHON" "$TRAIN" padded >with

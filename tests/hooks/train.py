@@ -154,6 +154,30 @@ def padded(job):
         print(loss.item().hex())
 
 
+def _train_tables(job, last):
+    """A large embedding with dense gradients, and a last layer."""
+    model = torch.nn.Sequential(torch.nn.Embedding(1000, 8), last)
+    if last.out_features == 1000:
+        last.weight = model[0].weight
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for _, classes in DataLoader(job.samples, batch_size=10):
+        optimizer.zero_grad()
+        loss = model(classes).mean()
+        loss.backward()
+        optimizer.step()
+        print(loss.item().hex())
+
+
+def tables(job):
+    """Each step updates all of an embedding for the rows of a batch."""
+    _train_tables(job, torch.nn.Linear(8, 2))
+
+
+def tied(job):
+    """The last layer uses the whole embedding."""
+    _train_tables(job, torch.nn.Linear(8, 1000))
+
+
 def spawn(job):
     """Workers that begin as new Pythons."""
     for batch in DataLoader(job.samples, batch_size=25, num_workers=1,

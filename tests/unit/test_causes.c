@@ -1167,6 +1167,32 @@ static void numpy_outside_phases(void **state)
 	verdict_done(&v);
 }
 
+static void tables_with_dense_gradients(void **state)
+{
+	(void)state;
+	struct facts f = computing();
+	struct causes c;
+	struct verdict v = {0};
+	add_samples(&f, CODE_KERNELS, 1);
+	f.code.share[CODE_KERNELS] = 0.5;
+	f.code.share[CODE_FRAMEWORK] = 0.4;
+	f.share[PHASE_OPTIMIZER] = known(0.2);
+	f.embeddings = 2e7;
+	causes_find(&f, &c);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	const struct suggestion *s = suggests(&v, "nn.Embedding(sparse=True)");
+	assert_non_null(s);
+	assert_int_equal(s->kind, GAIN_AT_MOST);
+	assert_true(s->gain.value >= 1 / (1 - 0.2) && s->gain.value <= 1 / (1 - 0.4) + 1e-6);
+	verdict_done(&v);
+
+	v = (struct verdict){0};
+	f.share[PHASE_OPTIMIZER] = known(0.05);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_null(suggests(&v, "nn.Embedding"));
+	verdict_done(&v);
+}
+
 static void sequences_that_are_padded(void **state)
 {
 	(void)state;
@@ -1429,6 +1455,7 @@ int main(void)
 		cmocka_unit_test(gradients_that_no_optimizer_uses),
 		cmocka_unit_test(passes_that_keep_the_graph),
 		cmocka_unit_test(sequences_that_are_padded),
+		cmocka_unit_test(tables_with_dense_gradients),
 		cmocka_unit_test(a_rank_that_was_recorded_alone_waits_for_the_others),
 		cmocka_unit_test(a_rank_whose_data_are_on_their_way_waits_for_the_network),
 		cmocka_unit_test(a_helping_thread_hides_no_queue),
