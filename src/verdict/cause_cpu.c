@@ -375,8 +375,10 @@ double cause_crowded_team(const struct facts *f)
 {
 	const struct thread_group_facts *team = &f->threads.groups[THREADS_OPENMP];
 	double cpus = fmax(1, floor(f->cpus / fmax(1, f->ranks.n)));
+	// Of many threads for each CPU, none can run often.
+	double runs = team->threads + 1 >= MANY_THREADS * cpus ? cpus : team->threads;
 	bool crowded = f->threads.known && team->threads >= 1 && team->threads + 1 > cpus &&
-	               f->openmp && team->runs >= TEAM_WAKES * team->threads;
+	               f->openmp && team->runs >= TEAM_WAKES * runs;
 	bool others = f->others_cpus >= OTHERS * f->cpus || used_up(f) >= THROTTLED;
 	if (!crowded || others) {
 		return 0;

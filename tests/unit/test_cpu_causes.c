@@ -349,6 +349,24 @@ static void more_threads_than_cpus(void **state)
 	assert_share(&c, BOTTLENECK_THREADS, 0.78 / 3);
 }
 
+// As seen: torch.set_num_threads(16) on two CPUs, small recurrent layers.
+static void many_more_threads_than_cpus(void **state)
+{
+	(void)state;
+	struct facts f = four_threads_on_two_cpus();
+	struct causes c;
+	f.main_queued = 0.81;
+	f.main_cpus = f.cpus_used = 1.74;
+	f.threads.groups[THREADS_MAIN] = (struct thread_group_facts){1, 0.15, 0.81, 901};
+	f.threads.groups[THREADS_OPENMP] = (struct thread_group_facts){15, 1.59, 12.3, 13452};
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_THREADS);
+	assert_share(&c, BOTTLENECK_THREADS, 0.82);
+	assert_null(causes_get(&c, BOTTLENECK_CONTENTION));
+	f.threads.groups[THREADS_OPENMP].runs = 2000; // long operations
+	assert_true(cause_crowded_team(&f) == 0);
+}
+
 static void threads_that_have_their_cpus(void **state)
 {
 	(void)state;
@@ -442,6 +460,7 @@ int main(void)
 		cmocka_unit_test(a_busy_worker_is_the_limit_whoever_spins),
 		cmocka_unit_test(threads_that_sleep_between_short_operations),
 		cmocka_unit_test(more_threads_than_cpus),
+		cmocka_unit_test(many_more_threads_than_cpus),
 		cmocka_unit_test(threads_that_have_their_cpus),
 		cmocka_unit_test(other_processes_of_the_job_and_fewer_cpus),
 		cmocka_unit_test(little_load_of_others_explains_no_long_wait),
