@@ -8,7 +8,7 @@ from itertools import islice
 
 LOOKS = 1 << 10  # batches: the first, the second, the fourth, and so on, up to this one
 ITEMS = 16  # of a batch, searched for tokens
-LARGEST = 1 << 20  # elements of a tensor that is looked at
+ELEMENTS = 1 << 14  # of a tensor that are looked at: too few for PyTorch to start threads
 SHORTEST = 8  # elements of a sequence
 WORDS = 16  # different values, more than a mask or a one-hot vector has
 
@@ -18,8 +18,9 @@ def look(torch, batch):
     places = [batch]
     for place in places:
         if isinstance(place, torch.Tensor):
-            if _is_sequences(torch, place):
-                return _count(torch, place), place.numel()
+            tokens = _first_sequences(torch, place)
+            if tokens is not None:
+                return _count(torch, tokens), tokens.numel()
         elif isinstance(place, (tuple, list)):
             places.extend(place[: max(ITEMS - len(places), 0)])
         elif isinstance(place, Mapping):
@@ -27,10 +28,15 @@ def look(torch, batch):
     return 0, 0
 
 
-def _is_sequences(torch, tensor):
-    return (tensor.dtype in (torch.int64, torch.int32) and tensor.dim() == 2 and tensor.device.type == "cpu"
-            and tensor.shape[0] > 1 and tensor.shape[1] >= SHORTEST and tensor.numel() <= LARGEST
-            and len(torch.unique(tensor)) > WORDS)  # fmt: skip
+def _first_sequences(torch, tensor):
+    """The first rows of a tensor of tokens; None if it is none."""
+    if tensor.dtype not in (torch.int64, torch.int32) or tensor.dim() != 2 or tensor.device.type != "cpu":
+        return None
+    rows = min(tensor.shape[0], ELEMENTS // max(tensor.shape[1], 1))
+    if rows < 2 or tensor.shape[1] < SHORTEST:
+        return None
+    tokens = tensor[:rows]
+    return tokens if len(torch.unique(tokens)) > WORDS else None
 
 
 def _count(torch, tokens):
