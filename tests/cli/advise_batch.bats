@@ -9,7 +9,7 @@ setup() {
 	FOLDER=$(mktemp -d /var/tmp/strain-advise-test-XXXXXX)
 	cd "$FOLDER" || return
 	JOB="$SOURCE_ROOT/tests/cli/advise_job.py"
-	unset MALLOC_MMAP_THRESHOLD_
+	export MALLOC_MMAP_THRESHOLD_=65536 # memory is the same in each run, and one run shows it
 }
 
 teardown() {
@@ -54,7 +54,6 @@ can_limit() {
 	is_slow
 	has_torch
 	can_limit
-	export MALLOC_MMAP_THRESHOLD_=65536
 	run -0 --separate-stderr "$STRAIN" advise --memory 500MB --json -o kept -- \
 		/usr/bin/python3 "$JOB" --batch-size '{batch_size=16}' --workers '{workers=0}'
 	echo "$stderr"
@@ -88,7 +87,6 @@ can_limit() {
 	is_slow
 	has_torch
 	can_limit
-	export MALLOC_MMAP_THRESHOLD_=65536
 	cat >held.py <<-'END'
 		import argparse, time, torch
 		parser = argparse.ArgumentParser()
@@ -122,6 +120,7 @@ can_limit() {
 }
 
 @test "runs that need different memory: the answer passes again, and what ran once is named" {
+	unset MALLOC_MMAP_THRESHOLD_
 	is_slow
 	has_torch
 	can_limit
@@ -164,7 +163,6 @@ can_limit() {
 	local cpus
 	cpus=$(nproc)
 	[ "$cpus" -ge 2 ] || skip "one CPU"
-	export MALLOC_MMAP_THRESHOLD_=65536
 	run -0 --separate-stderr "$STRAIN" advise --memory 3GB --json -o kept -- \
 		/usr/bin/python3 "$JOB" --batch-size 32 --prepare 0.004
 	echo "$stderr"
@@ -262,6 +260,7 @@ odd() { # KIND OPTION...
 }
 
 @test "a validation that keeps its outputs: the request has what a whole one needs" {
+	unset MALLOC_MMAP_THRESHOLD_
 	has_torch
 	odd collects --memory 2GB --time 2min
 	echo "$(field 'a["memory"]["now"], a["memory"]["reserve_of_validation"], a["request"]["peak_bytes"]')"
@@ -273,6 +272,7 @@ odd() { # KIND OPTION...
 }
 
 @test "samples that differ in size: runs begin with the largest, and the page says so" {
+	unset MALLOC_MMAP_THRESHOLD_
 	has_torch
 	odd sentences --time 8s
 	echo "$(field 'a["memory"]["sample_sizes"]')"
@@ -283,6 +283,7 @@ odd() { # KIND OPTION...
 }
 
 @test "settings that gained nothing are in the answer" {
+	unset MALLOC_MMAP_THRESHOLD_
 	has_torch
 	cat >faults.py <<-'END'
 		import mmap, torch
@@ -343,7 +344,7 @@ odd() { # KIND OPTION...
 		        for x, y in checking:
 		            model(x)
 	END
-	run -0 --separate-stderr env OMP_NUM_THREADS=1 MALLOC_MMAP_THRESHOLD_=65536 "$STRAIN" advise --memory 250MB \
+	run -0 --separate-stderr env OMP_NUM_THREADS=1 "$STRAIN" advise --memory 250MB \
 		--limit 20s --error 50% -o kept -- /usr/bin/python3 validates.py '{batch_size=4}'
 	echo "$stderr" "$output"
 	[ "$(field 'largest["nothing_fits"]' kept/advice.json)" = True ]
@@ -361,6 +362,7 @@ odd() { # KIND OPTION...
 }
 
 @test "where other programs are busy, the present configuration runs again, and both rates count" {
+	unset MALLOC_MMAP_THRESHOLD_
 	is_slow
 	has_torch
 	# The first run shares its CPU with another program, which then ends.
@@ -379,6 +381,7 @@ odd() { # KIND OPTION...
 }
 
 @test "a leak is told, and how long it lasts" {
+	unset MALLOC_MMAP_THRESHOLD_
 	is_slow
 	has_torch
 	run -0 --separate-stderr "$STRAIN" advise --memory 2GB --json -o kept -- \
@@ -434,7 +437,6 @@ odd() { # KIND OPTION...
 
 @test "requests in the words of a scheduler" {
 	has_torch
-	export MALLOC_MMAP_THRESHOLD_=65536
 	run -0 --separate-stderr "$STRAIN" advise --sbatch --time 5s -o kept -- \
 		/usr/bin/python3 "$JOB" --batch-size '{batch_size=16}'
 	echo "$output"
@@ -447,7 +449,6 @@ odd() { # KIND OPTION...
 @test "what is asked for, and the job once under exactly that" {
 	has_torch
 	can_limit
-	export MALLOC_MMAP_THRESHOLD_=65536
 	run -0 --separate-stderr "$STRAIN" advise --sbatch --epochs 7 --verify --limit 10s -o kept -- \
 		/usr/bin/python3 "$JOB" --batch-size '{batch_size=16}' --samples 800
 	echo "$stderr" "$output"
