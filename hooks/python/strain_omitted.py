@@ -10,6 +10,9 @@ optimizers hold copies (as with FP16 weights of Apex), and nothing is known.
 Embeddings with most of the parameters and dense gradients: each step zeroes, fills and applies a gradient
 of the whole table for the few rows of a batch. A table that another layer shares needs all of it.
 
+Functions that the script has registered with modules and parameters, which watch their outputs and
+gradients at each step. They are counted, not called.
+
 Backward passes of one step that each keep the graph for the next (retain_graph=True), as where each of
 several losses has its own: they go through the part that the losses share again and again. Counted in
 the first steps, and told if all of them have some.
@@ -56,12 +59,28 @@ class Omitted:
                     used += tensor.numel()
                 else:
                     omitted += tensor.numel()
+        watching = [code for reference in self._modules.values() for code in _watching(reference())]
         dense = sum(_dense_embeddings(reference(), updated) for reference in self._modules.values())
         self._modules.clear()
         if used and omitted:
             self._tell((("optimizer_parameters", str(used)), ("optimizer_parameters_omitted", str(omitted))))
         if dense > MOST * used:
             self._tell((("optimizer_embeddings", str(dense)),))
+        if watching:
+            place = "%s:%d" % (watching[0].co_filename, watching[0].co_firstlineno)
+            self._tell((("optimizer_callbacks", str(len(watching))), ("optimizer_callback_at", place)))
+
+
+def _watching(module):
+    """The code of the functions that run in forward and backward of a module's layers and parameters, without PyTorch's own."""
+    for layer in module.modules() if module is not None else ():
+        places = [getattr(layer, name, None) for name in ("_forward_hooks", "_backward_hooks")]
+        places += [tensor._backward_hooks for tensor in layer.parameters(recurse=False)]
+        for functions in places:
+            for function in list(functions.values()) if functions else ():
+                code = getattr(getattr(function, "func", function), "__code__", None)
+                if code is not None and "/torch/" not in code.co_filename:
+                    yield code
 
 
 def _dense_embeddings(module, updated):

@@ -884,6 +884,27 @@ static void advise_embeddings(struct book *b)
 	advice_suggest_at_most(b, fmax(most, optimizer), &action, &basis);
 }
 
+static void advise_callbacks(struct book *b)
+{
+	const struct facts *f = b->f;
+	struct text action = {0}, basis = {0};
+	if (!(f->callbacks > 0)) {
+		return;
+	}
+	text_append_string(&action, "run what watches modules");
+	if (f->callback_at) {
+		text_append_string(&action, " (");
+		words_append_place(&action, f->callback_at, 60);
+		text_append_string(&action, ")");
+	}
+	text_append_string(&action, " at some steps only");
+	text_format(&basis,
+		"%.0f functions of the script run in forward and backward at each step "
+		"(register_forward_hook, register_hook); their time was not measured",
+		f->callbacks);
+	advice_suggest(b, advice_no_gain, &action, &basis);
+}
+
 // Most layers take time in proportion to the elements of a batch, attention to their square.
 static void advise_padding(struct book *b, const struct cause *cause)
 {
@@ -908,6 +929,7 @@ static void advise_compute(struct book *b, const struct cause *cause)
 	advise_repeated(b);
 	advise_padding(b, cause);
 	advise_embeddings(b);
+	advise_callbacks(b);
 	if (f->double_precision) {
 		advice_suggest_plain_at_most(b, 0.5 * cause->share.value,
 			"compute with float32: the input or the model is float64",

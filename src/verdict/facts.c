@@ -689,7 +689,7 @@ void facts_init(struct facts *f)
 	f->calls_of_steps = f->calls_in_steps = f->python_in_steps = NAN;
 	f->batch_tensors = f->padding = NAN;
 	f->parameters = f->parameters_omitted = NAN;
-	f->backward_passes = f->backward_kept = f->embeddings = NAN;
+	f->backward_passes = f->backward_kept = f->embeddings = f->callbacks = NAN;
 	f->collections = (struct collection_facts){NAN, NAN, NAN, NAN, NAN};
 	f->long_waits = (struct long_wait_facts){NAN, NAN, NAN};
 	f->duration_s = f->startup_s = f->training_s = f->between_s = f->validation_s =
@@ -1207,6 +1207,9 @@ static void fill_settings(struct reader *r, struct facts *f)
 	}
 	int64_t embeddings = reader_run_i64(r, "optimizer_embeddings", 0);
 	f->embeddings = embeddings > 0 ? (double)embeddings : NAN;
+	int64_t callbacks = reader_run_i64(r, "optimizer_callbacks", 0);
+	f->callbacks = callbacks > 0 ? (double)callbacks : NAN;
+	f->callback_at = reader_run(r, "optimizer_callback_at");
 	int64_t passes = reader_run_i64(r, "optimizer_backwards", 0);
 	int64_t kept = reader_run_i64(r, "optimizer_backwards_kept", 0);
 	if (kept > 0 && passes >= kept) {

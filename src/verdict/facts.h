@@ -287,6 +287,9 @@ struct facts {
 	                       // kernels
 	// Parameters that get gradients: of an optimizer, and of none; NAN: not known.
 	double parameters, parameters_omitted;
+	// Functions of the script that run in forward and backward; NAN: none known.
+	double callbacks;
+	const char *callback_at; // "train.py:42", the first one; from the job: escape it; NULL
 	// Those in embeddings with dense gradients, if they are most of those updated; NAN: not.
 	double embeddings;
 	// Backward passes of each of the first steps, and those of them that keep the graph for

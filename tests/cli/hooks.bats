@@ -234,6 +234,18 @@ optimizer|iteration' ]
 	[ "$(run_key run.strain loader_role) $(run_key run.strain loader_batch_tensors)" = "training 2" ]
 }
 
+@test "PyTorch: functions that watch modules" {
+	needs_torch
+	record "$PYTHON" "$TRAIN" watched >with
+	[ "$(run_key run.strain optimizer_callbacks)" = 2 ]
+	[[ "$(run_key run.strain optimizer_callback_at)" == */train.py:* ]]
+	"$PYTHON" "$TRAIN" watched >without
+	cmp with without
+	rm run.strain
+	record "$PYTHON" "$TRAIN" workers >/dev/null
+	[ -z "$(run_key run.strain optimizer_callbacks)" ]
+}
+
 @test "PyTorch: embeddings with dense gradients" {
 	needs_torch
 	record "$PYTHON" "$TRAIN" tables >with

@@ -1193,6 +1193,22 @@ static void tables_with_dense_gradients(void **state)
 	verdict_done(&v);
 }
 
+static void functions_that_watch_modules(void **state)
+{
+	(void)state;
+	struct facts f = computing();
+	struct causes c;
+	struct verdict v = {0};
+	f.callbacks = 12;
+	f.callback_at = "train.py:60";
+	causes_find(&f, &c);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	const struct suggestion *s = suggests(&v, "run what watches modules (train.py:60)");
+	assert_non_null(s);
+	assert_says(s->basis, "12 functions of the script");
+	verdict_done(&v);
+}
+
 static void sequences_that_are_padded(void **state)
 {
 	(void)state;
@@ -1454,6 +1470,7 @@ int main(void)
 		cmocka_unit_test(computing_with_doubles),
 		cmocka_unit_test(gradients_that_no_optimizer_uses),
 		cmocka_unit_test(passes_that_keep_the_graph),
+		cmocka_unit_test(functions_that_watch_modules),
 		cmocka_unit_test(sequences_that_are_padded),
 		cmocka_unit_test(tables_with_dense_gradients),
 		cmocka_unit_test(a_rank_that_was_recorded_alone_waits_for_the_others),

@@ -231,7 +231,7 @@ void line_counts_put(const struct line_process *process, int64_t entity, struct 
 enum {
 	HOOKS_FILES_MAX = 64,
 	HOOKS_FILE_BYTES = 16384,
-	FACTS_MAX = 32,
+	FACTS_MAX = 64,
 	KEY_BYTES = 40,
 	VALUE_BYTES = 512,
 	MISSING_BYTES = 1024,
