@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/words.h"
 #include "verdict/advice.h"
@@ -237,8 +238,27 @@ static void advise(struct book *b, const struct cause *cause, bool first_of_all)
 	}
 }
 
+// Moves the suggestions from `from` on that promise more than all before them to the front.
+static void put_larger_first(struct verdict *v, size_t from)
+{
+	double most = 1;
+	size_t front = 0;
+	for (size_t i = 0; i < from; i++) {
+		most = fmax(most, v->suggestions[i].gain.value);
+	}
+	for (size_t i = from; i < v->n_suggestions; i++) {
+		struct suggestion moved = v->suggestions[i];
+		if (moved.gain.value > most) {
+			memmove(&v->suggestions[front + 1], &v->suggestions[front],
+				(i - front) * sizeof(moved));
+			v->suggestions[front++] = moved;
+		}
+	}
+}
+
 // Sorted by cause, and the largest gain first within a cause. Advice for a first cause only
-// (computing, start-up) remains if nothing else can be changed.
+// (computing, start-up) remains if nothing else can be changed, but for what was seen to take more
+// than the other causes.
 int causes_advise(const struct facts *f, const struct causes *c, struct verdict *ret)
 {
 	struct book book = {.f = f, .verdict = ret};
@@ -248,7 +268,9 @@ int causes_advise(const struct facts *f, const struct causes *c, struct verdict 
 		}
 	}
 	if (c->n > 0 && cause_kind(c->items[0].bottleneck)->first_only) {
+		size_t from = ret->n_suggestions;
 		advise(&book, &c->items[0], true);
+		put_larger_first(ret, from);
 	}
 	return book.r;
 }

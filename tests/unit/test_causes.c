@@ -1249,6 +1249,18 @@ static void passes_that_keep_the_graph(void **state)
 	verdict_done(&v);
 
 	v = (struct verdict){0};
+	f.backward_kept = 3;
+	add_samples(&f, CODE_KERNELS, 1);
+	f.code.share[CODE_KERNELS] = 0.88;
+	f.code.share[CODE_SYSTEM] = 0.12;
+	f.page_faults = 50000; // a smaller cause, whose advice is an estimate
+	causes_find(&f, &c);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_non_null(suggests(&v, "MALLOC_TRIM_THRESHOLD_"));
+	assert_says(v.suggestions[0].action, "add the losses of a step");
+	verdict_done(&v);
+
+	v = (struct verdict){0};
 	f.backward_kept = 1; // the others have graphs of their own
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_null(suggests(&v, "add the losses of a step"));
