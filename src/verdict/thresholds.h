@@ -74,8 +74,8 @@
 // Runs of a thread of an OpenMP team per second: each is a sleep between two parallel regions. A
 // team that computes large layers sleeps some hundred times (resnet50, 16 images, 1.8 s: 600).
 #define TEAM_WAKES 1500
-// Threads of a team for each CPU from which on they can only run in turns: 16 on 2 CPUs were seen to
-// run 900 times a second each, 13,500 times together.
+// Threads of a team for each CPU from which on they can only run in turns: 16 on 2 CPUs were seen
+// to run 900 times a second each, 13,500 times together.
 #define MANY_THREADS 2.5
 // Upper bound on the time in the kernel of waking a thread and sleeping for it: seen 23 us in a
 // virtual machine.
