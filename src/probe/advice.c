@@ -1239,7 +1239,7 @@ static double lasting_seconds(struct work *w, int64_t batch)
 	// Where samples differ in size, the allocator's memory differs from batch to batch.
 	bool differ = now->sizes.looked > 0 || now->unchosen.looked > 0;
 	double lasting = differ ? 2 * LASTING_SECONDS : LASTING_SECONDS;
-	double seconds = lasting + expected_seconds(w, (double)batch, VERIFY_ITERATIONS);
+	double seconds = lasting + expected_seconds(w, (double)batch, VERIFY_LEAST);
 	bool can = seconds <= (double)w->config->limit_ns / 1e9 &&
 	           has_time(w, seconds + 2 * w->a->now->seconds);
 	return is_regular(w->a) || !can ? 0 : lasting;
