@@ -578,6 +578,14 @@ static double computes_elsewhere(const struct facts *f)
 	return fmin(fmax(rest, fmin(there, computes)), facts_share(f, PHASE_OTHER));
 }
 
+// What code outside of all phases costs at most, of which samples show this share: all that is no
+// arithmetic there may belong to it, page faults and allocation, too.
+static double outside_at_most(const struct facts *f, double share)
+{
+	double other = facts_share(f, PHASE_OTHER);
+	return fmin(other, fmax(share, other - computes_elsewhere(f)));
+}
+
 // Vectorised, the same result takes a few operations.
 static void advise_loops(struct book *b)
 {
@@ -598,11 +606,8 @@ static void advise_loops(struct book *b)
 		text_append_string(&basis, " of the samples there are in ");
 		words_append_place(&basis, f->lines.outside, 60);
 	}
-	// All that is no arithmetic may belong to the loops, page faults and allocation, too.
-	double other = facts_share(f, PHASE_OTHER);
-	double most = fmax(
-		loops_over_elements(f) + calls_libraries(f), other - computes_elsewhere(f));
-	advice_suggest_at_most(b, fmin(most, other), &action, &basis);
+	double loops = loops_over_elements(f) + calls_libraries(f);
+	advice_suggest_at_most(b, outside_at_most(f, loops), &action, &basis);
 	advise_lines(b);
 }
 
@@ -634,7 +639,7 @@ static void advise_launch(struct book *b, const struct cause *cause)
 	} else if (causes_handing_over(f) >= 0.5 * cause->share.value) {
 		advise_handing_over(b, cause);
 	} else if (calls_libraries(f) >= 0.5 * cause->share.value) {
-		advice_suggest_plain_at_most(b, calls_libraries(f),
+		advice_suggest_plain_at_most(b, outside_at_most(f, calls_libraries(f)),
 			"do this work less often, faster, or in another process that works ahead",
 			"the training thread itself runs this code between the phases of a step");
 		advise_lines(b);

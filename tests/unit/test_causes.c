@@ -1163,7 +1163,8 @@ static void numpy_outside_phases(void **state)
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	const struct suggestion *s = suggests(&v, "do this work less often");
 	assert_non_null(s);
-	assert_float_equal(s->gain.value, 1 / (1 - 0.25), 1e-6);
+	// Page faults of its arrays may go with it: all but 0.04 - 0.01 of arithmetic there.
+	assert_float_equal(s->gain.value, 1 / (1 - (f.share[PHASE_OTHER].value - 0.03)), 1e-6);
 	verdict_done(&v);
 }
 
