@@ -103,7 +103,7 @@ try:
             import strain_opened
 
             strain_opened.install(os.environ["STRAIN_OPENED"])
-        if os.environ.get("STRAIN_LINES"):  # strain run --lines
+        if os.environ.get("STRAIN_LINES") == "all":  # strain run --lines
             import strain_lines
 
             strain_lines.install(marks)

@@ -36,6 +36,7 @@ GUESSED = "(no loader: samples are guessed from the rows of the model's first ar
 SEARCHED = 16  # items of a batch searched for a tensor
 ITEMS = 1000  # of a batch that are searched for tensors
 LOOKS = 4  # batches of a loader that show whether they are lists of samples
+EPOCHS_LOOKED_AT = 4  # whose worker is looked at (strain_lines.py)
 
 
 def hook(torch, report):
@@ -59,6 +60,10 @@ class PyTorch:
         self.described = False  # the first loader
         self.backwards = 0  # running now, in all threads
         self.fetchers = []  # classes to be patched in children
+        self.passes = 0  # over loaders
+        self.fetched = 0  # batches of this worker
+        few = os.environ.get("STRAIN_LINES") == "few" and sys.version_info >= (3, 8)
+        self.lines_to = os.environ.get("STRAIN_MARKERS") if few else None
         self.made = Optimizers()
         self.omitted = Omitted(self._tell)
         self.repeated = Repeated(self._tell)
@@ -233,6 +238,7 @@ class PyTorch:
             run = loop.iterate(known, gradients, began_ns, _length(loader))
             iterator._strain = (loop, run)
             self._watch(iterator, run)
+            self.passes += 1
             if self.torch.cuda.is_initialized():
                 self._use_device(loop)
 
@@ -422,6 +428,9 @@ class PyTorch:
             if ring is None:
                 return original(fetcher, index)
             strain_collect.follow()
+            self.fetched += 1
+            if self.fetched == 2 and self.lines_to:
+                self._look_at_lines_of_worker()
             samples = len(index) if isinstance(index, (list, tuple)) else 0
             ring.begin(strain_ring.PREPARE, 0, samples)
             try:
@@ -430,6 +439,16 @@ class PyTorch:
                 ring.end()
 
         return fetch
+
+    def _look_at_lines_of_worker(self):
+        """Of the first worker of the first epochs."""
+        try:
+            if self.worker._worker_info.id == 0 and self.passes < EPOCHS_LOOKED_AT:
+                import strain_lines
+
+                strain_lines.look_at_worker(self.lines_to)
+        except Exception as error:
+            self.report.say("missing", "lines: %s" % strain_hook.describe(error))
 
     # Steps -------------------------------------------------------------------------------------
 
@@ -583,6 +602,13 @@ class PyTorch:
         if self.omitted.left:
             self.omitted.stepped(self.made)
         self.repeated.stepped()
+        if not self.repeated.left and self.lines_to:
+            try:
+                import strain_lines
+
+                strain_lines.install(self.lines_to, strain_lines.FEW)
+            except Exception as error:
+                self.report.say("missing", "lines: %s" % strain_hook.describe(error))
 
     def _watch_closure(self, loop, arguments, options):
         """Whether a step has a closure, and its arguments with the closure wrapped."""

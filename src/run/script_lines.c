@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "run/analysis.h"
 #include "run/query.h"
 #include "runfile/reader.h"
@@ -23,65 +24,83 @@ void script_lines_done(struct script_lines *shares)
 	*shares = (struct script_lines){0};
 }
 
-struct loading {
-	int64_t wanted; // entity of the process; 0: the first one
-	struct script_lines *shares;
-};
-
 static char *copy_of(sqlite3_stmt *row, int column)
 {
 	const char *text = (const char *)sqlite3_column_text(row, column);
 	return text ? strdup(text) : NULL;
 }
 
-// Rows are sorted by process, most samples first, then by line, most frequent first.
+// Rows are sorted by line, most frequent first.
 static int take_row(void *context, sqlite3_stmt *row)
 {
-	enum { ENTITY, PHASE, FILE_NAME, LINE, FUNCTION, SAMPLES };
-	struct loading *l = context;
-	int64_t entity = sqlite3_column_int64(row, ENTITY);
+	enum { PHASE, FILE_NAME, LINE, FUNCTION, SAMPLES };
+	struct script_lines *shares = context;
 	int64_t samples = sqlite3_column_int64(row, SAMPLES);
-	l->wanted = l->wanted ? l->wanted : entity;
-	if (entity != l->wanted || samples <= 0 || samples > INT32_MAX) {
+	if (samples <= 0 || samples > INT32_MAX) {
 		return 0;
 	}
-	l->shares->samples += (uint64_t)samples;
-	if (l->shares->n == LINE_SHARES_MOST) {
+	shares->samples += (uint64_t)samples;
+	if (shares->n == LINE_SHARES_MOST) {
 		return 0;
 	}
-	struct script_line *share = &l->shares->items[l->shares->n++];
+	struct script_line *share = &shares->items[shares->n++];
 	*share = (struct script_line){copy_of(row, PHASE), copy_of(row, FILE_NAME),
 		sqlite3_column_int64(row, LINE), copy_of(row, FUNCTION), (uint64_t)samples};
 	return share->file && share->function ? 0 : -ENOMEM;
 }
 
-static int load_of(const struct analysis *a, int64_t entity, struct script_lines *ret)
+// of: an SQL expression for the entities of the processes.
+static int load_of(const struct analysis *a, const char *of, struct script_lines *ret)
 {
-	static const char select[] =
-		"SELECT s.entity, s.phase, s.file, s.line, s.function, SUM(s.samples) AS n"
-		" FROM line_sample AS s JOIN (SELECT entity, SUM(samples) AS looks FROM line_sample"
-		" GROUP BY entity) AS p ON p.entity = s.entity"
-		" GROUP BY s.entity, s.phase, s.file, s.line, s.function"
-		" ORDER BY p.looks DESC, s.entity, n DESC, s.file, s.line";
-	struct loading l = {entity, ret};
+	_cleanup_text_ struct text select = {0};
+	text_format(&select,
+		"SELECT phase, file, line, function, SUM(samples) AS n FROM line_sample"
+		" WHERE entity IN (%s) GROUP BY phase, file, line, function"
+		" ORDER BY n DESC, file, line",
+		of);
 	*ret = (struct script_lines){0};
 	// Of a damaged file, the rows before the damage are used.
-	int r = query_each(a->tables.reader, select, take_row, &l, NULL);
+	int r = select.failed ? -ENOMEM
+	                      : query_each(a->tables.reader, select.data, take_row, ret, NULL);
 	if (r == -ENOMEM) {
 		script_lines_done(ret);
 	}
 	return r == -ENOMEM ? r : 0;
 }
 
-int script_lines_load(const struct analysis *a, struct script_lines *ret)
+static void append_loaders(struct text *t, const struct process_list *processes)
 {
-	int64_t trainer = analysis_trainer(a);
+	for (size_t i = 0; i < processes->n; i++) {
+		if (processes->items[i].role == ROLE_LOADER) {
+			text_format(t, t->length > 0 ? ", %lld" : "%lld",
+				(long long)processes->items[i].entity);
+		}
+	}
+}
+
+int script_lines_load(const struct analysis *a, enum role role, struct script_lines *ret)
+{
+	_cleanup_text_ struct text loaders = {0}, of = {0};
 	*ret = (struct script_lines){0};
 	if (!a->tables.reader || !reader_has_lines(a->tables.reader)) {
 		return 0;
 	}
-	int r = trainer ? load_of(a, trainer, ret) : 0;
-	return r == 0 && ret->samples == 0 ? load_of(a, 0, ret) : r;
+	append_loaders(&loaders, &a->processes);
+	text_append_string(&loaders, "");
+	if (role == ROLE_LOADER) {
+		return loaders.failed ? -ENOMEM : load_of(a, loaders.data, ret);
+	}
+	text_format(&of, "%lld", (long long)analysis_trainer(a));
+	int r = of.failed ? -ENOMEM : load_of(a, of.data, ret);
+	if (r < 0 || ret->samples > 0) {
+		return r;
+	}
+	text_clear(&of);
+	text_format(&of,
+		"SELECT entity FROM line_sample WHERE entity NOT IN (%s) GROUP BY entity"
+		" ORDER BY SUM(samples) DESC, entity LIMIT 1",
+		loaders.failed ? "" : loaders.data);
+	return of.failed ? -ENOMEM : load_of(a, of.data, ret);
 }
 
 // The end of a path, from the slash before its last `folders` folders.

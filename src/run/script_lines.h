@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The lines of the script in which the training process was seen by `strain run --lines`, over the
-// whole run, the most frequent first.
+// The lines of the script in which the training process, or the loader workers, were seen, the most
+// frequent first: over the whole run with `strain run --lines`; otherwise mostly in a few seconds of
+// the first epoch.
 
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "run/processes.h"
 
 struct analysis;
 
@@ -25,12 +28,12 @@ struct script_line {
 struct script_lines {
 	struct script_line items[LINE_SHARES_MOST];
 	size_t n;
-	uint64_t samples; // of all lines of the process; 0: no samples were taken
+	uint64_t samples; // of all lines of these processes; 0: no samples were taken
 };
 
-// Loads the lines of the training process; if it has none or is not known, of the process with most
-// samples. Returns 0 or -ENOMEM; then *ret is empty.
-int script_lines_load(const struct analysis *a, struct script_lines *ret);
+// Loads the lines of ROLE_LOADER, or of ROLE_MAIN: the training process; if that has none or is not
+// known, the process with most samples. Returns 0 or -ENOMEM; then *ret is empty.
+int script_lines_load(const struct analysis *a, enum role role, struct script_lines *ret);
 void script_lines_done(struct script_lines *shares);
 // The file's name, with its folder if another file in the list has the same name: "train.py" or
 // "model/train.py". Points into `file`.

@@ -82,6 +82,7 @@ static int take_row(void *context, sqlite3_stmt *row)
 	bool python = class == CODE_INTERPRETER || class == CODE_COLLECTION;
 	bool dispatch = class == CODE_FRAMEWORK && profile_dispatches(symbol);
 	l->calls->samples += (uint64_t)count;
+	l->calls->kernel += class == CODE_SYSTEM ? (uint64_t)count : 0;
 	if (class == CODE_FRAMEWORK && profile_is_numpy(path)) {
 		l->calls->arrays += (uint64_t)count;
 		return 0;

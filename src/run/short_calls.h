@@ -23,6 +23,7 @@ struct short_calls { // samples of the first threads of training processes, in o
 	uint64_t interpreter; // and its garbage collector
 	uint64_t arithmetic; // matrix kernels, framework, copying; with short operations
 	uint64_t arrays; // NumPy's, not in `arithmetic`
+	uint64_t kernel; // system calls, page faults
 	uint64_t dispatch; // functions that lead to an operation
 	uint64_t spread; // framework, allocation, copying: with dispatch, without loops
 };

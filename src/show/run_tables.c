@@ -760,10 +760,11 @@ int run_table_phases_json(json_t *json, const struct analysis *a)
 
 #define SHORT 10
 
-enum { PLACE, FUNCTION, PHASE, SHARE, SAMPLES, FILE_NAME, LINE, N_COLUMNS };
+enum { PLACE, FUNCTION, ROLE, PHASE, SHARE, SAMPLES, FILE_NAME, LINE, N_COLUMNS };
 static const struct column line_columns[N_COLUMNS] = {
 	[PLACE] = {"place", "LINE", COLUMN_TEXT, 0},
 	[FUNCTION] = {"function", "FUNCTION", COLUMN_TEXT, 1},
+	[ROLE] = {"role", "ROLE", COLUMN_LABEL, 0},
 	[PHASE] = {"phase", "PHASE", COLUMN_LABEL, 0},
 	[SHARE] = {"share_ratio", "SHARE", COLUMN_RATIO, 0},
 	[SAMPLES] = {"samples", "LOOKS", COLUMN_WHOLE, 2},
@@ -771,8 +772,8 @@ static const struct column line_columns[N_COLUMNS] = {
 	[LINE] = {"line", NULL, COLUMN_WHOLE, 0},
 };
 
-static int add_row(
-	struct table *t, const struct script_lines *shares, const struct script_line *row)
+static int add_row(struct table *t, enum role role, const struct script_lines *shares,
+	const struct script_line *row)
 {
 	_cleanup_text_ struct text place = {0};
 	text_append_string(&place, script_lines_short(shares, row->file));
@@ -780,6 +781,7 @@ static int add_row(
 	int r = table_row(t);
 	table_text(t, PLACE, place.data);
 	table_text(t, FUNCTION, row->function);
+	table_text(t, ROLE, role_name(role));
 	table_text(t, PHASE, row->phase);
 	table_number(t, SHARE, (double)row->samples / (double)shares->samples);
 	table_number(t, SAMPLES, (double)row->samples);
@@ -788,16 +790,22 @@ static int add_row(
 	return r;
 }
 
-static int build(const struct analysis *a, size_t most, struct table **ret)
+static int add_rows(struct table *t, const struct analysis *a, enum role role, size_t most)
 {
 	struct script_lines shares;
-	int r = script_lines_load(a, &shares);
-	r = r < 0 ? r : table_new(line_columns, N_COLUMNS, ret);
+	int r = script_lines_load(a, role, &shares);
 	for (size_t i = 0; i < shares.n && i < most && r == 0; i++) {
-		r = add_row(*ret, &shares, &shares.items[i]);
+		r = add_row(t, role, &shares, &shares.items[i]);
 	}
 	script_lines_done(&shares);
 	return r;
+}
+
+static int build(const struct analysis *a, size_t most, struct table **ret)
+{
+	int r = table_new(line_columns, N_COLUMNS, ret);
+	r = r < 0 ? r : add_rows(*ret, a, ROLE_MAIN, most);
+	return r < 0 ? r : add_rows(*ret, a, ROLE_LOADER, most);
 }
 
 int run_table_lines(const struct analysis *a, struct table **ret)

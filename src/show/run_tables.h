@@ -94,12 +94,13 @@ int run_table_spans(const struct analysis *a, size_t limit, struct table **ret);
 
 // Show lines --------------------------------------------------------------------------------------
 //
-// The lines of the script in which the training process was seen.
+// The lines of the script in which the training process and the loader workers were seen.
 
 struct analysis;
 struct table;
 
-// The most frequent lines, at most LINE_SHARES_MOST; no rows without samples. Returns 0 or -ENOMEM.
+// The most frequent lines, at most LINE_SHARES_MOST for each role, with shares of the looks at that
+// role; no rows without samples. Returns 0 or -ENOMEM.
 int run_table_lines(const struct analysis *a, struct table **ret);
-// The first ten.
+// The first ten for each role.
 int run_table_lines_short(const struct analysis *a, struct table **ret);

@@ -293,6 +293,9 @@ static void say_checkpoint(struct text *t, const struct facts *f, const struct c
 	text_append_string(t, marked ? "saving checkpoints takes "
 				     : "waiting until files are on the disk (fsync) takes ");
 	append_of_training(t, f, cause->share.value, f->checkpoint_s);
+	if (!marked) {
+		cause_append_line(t, ", mostly in ", &f->lines.outside);
+	}
 }
 
 static void advise_validation(struct book *b, const struct cause *cause)

@@ -727,8 +727,7 @@ static void say_python_threads(struct text *t, const struct facts *f, const stru
 {
 	(void)f;
 	text_append_string(t, "another Python thread holds the interpreter lock (GIL): waiting for "
-			      "it ");
-	text_append_string(t, "takes ");
+			      "it takes ");
 	cause_append_share(t, cause);
 }
 
@@ -813,6 +812,7 @@ static void say_children(struct text *t, const struct facts *f, const struct cau
 	if (which.length > 0) {
 		text_format(t, " (%s)", which.data);
 	}
+	cause_append_line(t, ", mostly in ", &f->lines.outside);
 }
 
 static void advise_children(struct book *b, const struct cause *cause)
@@ -951,6 +951,7 @@ static void say_blocked(struct text *t, const struct facts *f, const struct caus
 {
 	text_format(t, "the training process %s, ", says_of(f, largest_step_wait(f)));
 	cause_append_share(t, cause);
+	cause_append_line(t, ", mostly in ", &f->lines.outside);
 }
 
 static void advise_blocked(struct book *b, const struct cause *cause)

@@ -369,14 +369,17 @@ static double computes_arrays(const struct facts *f)
 	return known ? fmin(leader_in(f, CODE_FRAMEWORK), cause_known(f->arrays_in_other)) : 0;
 }
 
-// The same in libraries that are not the framework's (a database, a parser, a codec, NumPy): in
+// The same in libraries that are not the framework's (a database, a parser, a codec, NumPy), with
+// what the kernel does there, in proportion: page faults of their arrays, reads of their files. In
 // phases, they may be layers of the model.
 static double calls_libraries(const struct facts *f)
 {
 	bool known = f->python && f->framework != FRAMEWORK_UNKNOWN && cause_sampled(&f->code);
 	double leader = leader_in(f, CODE_OTHER) + leader_in(f, CODE_DECODING);
 	double native = known ? fmin(leader, cause_known(f->native_in_other)) : 0;
-	return native + computes_arrays(f);
+	double own = native + computes_arrays(f), kernel = own * cause_known(f->kernel_in_other);
+	double most = fmax(own, facts_share(f, PHASE_OTHER));
+	return fmin(own + fmin(kernel, leader_in(f, CODE_SYSTEM)), most);
 }
 
 // Time of the training thread of a Python job in short operations of the framework, outside of all
@@ -492,15 +495,13 @@ static void say_launch(struct text *t, const struct facts *f, const struct cause
 			text_append_string(t, ", mostly ");
 			words_append_place(t, f->native, 48);
 		}
+		cause_append_line(t, ", called in ", &f->lines.outside);
 	} else if (loops_over_elements(f) >= 0.5 * share) {
 		text_append_string(t, "host-bound: Python and the short operations that it calls "
 				      "outside all phases take ");
 		words_append_percent(t, loops_over_elements(f));
 		text_append_string(t, " of each iteration");
-		if (*f->lines.outside) {
-			text_append_string(t, ", mostly ");
-			words_append_place(t, f->lines.outside, 60);
-		}
+		cause_append_line(t, ", mostly in ", &f->lines.outside);
 	} else if (interprets_in_steps(f) >= 0.5 * share &&
 		   interprets_in_steps(f) > calls_share(f)) {
 		text_append_string(t, calls_operations(f) >= WORTH
@@ -508,6 +509,9 @@ static void say_launch(struct text *t, const struct facts *f, const struct cause
 						"it calls take "
 					      : "host-bound: the Python interpreter takes ");
 		cause_append_share(t, cause);
+		if (python_outside(f) >= MOST * cause->share.value) {
+			cause_append_line(t, ", mostly in ", &f->lines.outside);
+		}
 	} else if (!(calls_share(f) > 0)) {
 		text_append_string(
 			t, "host-bound: Python and libraries outside the framework take ");
@@ -600,11 +604,11 @@ static void advise_loops(struct book *b)
 	text_append_string(&basis, " of each iteration there, operations of PyTorch that are too "
 				   "short to compute much ");
 	words_append_percent(&basis, calls_operations(f));
-	if (*f->lines.outside) {
+	if (*f->lines.outside.place) {
 		text_append_string(&basis, "; ");
-		words_append_percent(&basis, f->lines.outside_share);
+		words_append_percent(&basis, f->lines.outside.share);
 		text_append_string(&basis, " of the samples there are in ");
-		words_append_place(&basis, f->lines.outside, 60);
+		words_append_place(&basis, f->lines.outside.place, 60);
 	}
 	double loops = loops_over_elements(f) + calls_libraries(f);
 	advice_suggest_at_most(b, outside_at_most(f, loops), &action, &basis);

@@ -353,6 +353,7 @@ static void say_input(struct text *t, const struct facts *f, const struct cause 
 		text_append_string(
 			t, "input-bound: the training process prepares the batches itself, ");
 		cause_append_share(t, cause);
+		cause_append_line(t, ", mostly in ", &f->lines.data);
 		if (lost_to_collections(f) >= MOST * cause->share.value) {
 			text_append_string(t, "; Python's garbage collection takes ");
 			words_append_percent(t, f->collections.in_data);
@@ -390,6 +391,7 @@ static void say_input(struct text *t, const struct facts *f, const struct cause 
 		cause_append_cpus(t, w->cpus, f->cpus);
 		text_append_string(t, ")");
 	}
+	cause_append_line(t, ", mostly in ", &f->worker_lines.data);
 }
 
 static void say_blocked_on(

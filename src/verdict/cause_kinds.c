@@ -31,6 +31,14 @@ void cause_append_share(struct text *t, const struct cause *cause)
 	text_append_string(t, " of each iteration");
 }
 
+void cause_append_line(struct text *t, const char *words, const struct line_place *line)
+{
+	if (*line->place && line->share >= MOST) {
+		text_append_string(t, words);
+		words_append_place(t, line->place, 60);
+	}
+}
+
 void cause_append_cpus(struct text *t, double used, double of)
 {
 	words_append_number(t, used);

@@ -631,19 +631,37 @@ static int put_threads(const struct facts *f, struct verdict *v)
 	return evidence_put(v, "training threads", &value, NAME_THREADS_OF "main.cpu_time");
 }
 
-// The most frequent line of the script.
-static int put_lines(const struct facts *f, struct verdict *v)
+// The most frequent lines of the script.
+static int put_lines_of(const struct line_facts *lines, const char *what, struct verdict *v)
 {
 	char count[32];
-	if (f->lines.looks < LOOKS_ENOUGH) {
+	if (lines->looks < LOOKS_ENOUGH) {
 		return 0;
 	}
 	struct text value = {0};
-	words_append_percent(&value, f->lines.share);
-	text_append_string(&value, " of the run in ");
-	words_append_place(&value, f->lines.top, 60);
-	text_format(&value, " (%s samples)", text_count(count, sizeof(count), f->lines.looks));
-	return evidence_put(v, "lines", &value, NULL);
+	for (size_t i = 0; i < lines->n_tops; i++) {
+		const struct line_place *top = &lines->tops[i];
+		if (i > 0 && top->share < LINE_WORTH) {
+			break;
+		}
+		text_append_string(&value, i > 0 ? ", " : "");
+		words_append_percent(&value, top->share);
+		text_append_string(&value, " in ");
+		words_append_place(&value, top->place, 60);
+		if (*top->phase) {
+			text_append_string(&value, " (");
+			words_append_place(&value, top->phase, 16);
+			text_append_string(&value, ")");
+		}
+	}
+	text_format(&value, " (%s samples)", text_count(count, sizeof(count), lines->looks));
+	return evidence_put(v, what, &value, NULL);
+}
+
+static int put_lines(const struct facts *f, struct verdict *v)
+{
+	int r = put_lines_of(&f->lines, "lines", v);
+	return r < 0 ? r : put_lines_of(&f->worker_lines, "lines, workers", v);
 }
 
 static int put_samples(const struct facts *f, struct verdict *v)
@@ -656,7 +674,9 @@ static int put_samples(const struct facts *f, struct verdict *v)
 	int r = 0;
 	for (size_t i = 0; i < N_CODE_GROUPS && r == 0; i++) {
 		struct text value = {0};
-		code_facts_append(&value, groups[i]);
+		if (i != CODE_THREADS || groups[i]->samples >= LOOKS_ENOUGH) {
+			code_facts_append(&value, groups[i]);
+		}
 		if (value.length > 0) {
 			text_format(
 				&value, " (%llu samples)", (unsigned long long)groups[i]->samples);

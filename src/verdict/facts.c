@@ -686,6 +686,7 @@ void facts_init(struct facts *f)
 	f->native_in_other = f->python_in_data = f->all_in_other = NAN;
 	f->python_in_other = f->calls_in_other = f->arithmetic_in_other = NAN;
 	f->arrays_in_other = NAN;
+	f->kernel_in_other = NAN;
 	f->calls_of_steps = f->calls_in_steps = f->python_in_steps = NAN;
 	f->batch_tensors = f->padding = NAN;
 	f->parameters = f->parameters_omitted = NAN;
@@ -1283,6 +1284,9 @@ static void fill_short_calls(
 	f->arithmetic_in_other = cpus_in_phase(time, a, PHASE_OTHER, calls.arithmetic, f);
 	f->calls_in_other = cpus_in_phase(time, a, PHASE_OTHER, short_calls_samples(&calls), f);
 	f->arrays_in_other = cpus_in_phase(time, a, PHASE_OTHER, calls.arrays, f);
+	if (calls.samples - calls.kernel >= SAMPLES_ENOUGH) {
+		f->kernel_in_other = (double)calls.kernel / (double)(calls.samples - calls.kernel);
+	}
 	if (f->arrays_in_other > f->native_in_other) {
 		snprintf(f->native, sizeof(f->native), "NumPy");
 	}
@@ -1339,42 +1343,107 @@ struct stretch facts_stretch(const struct analysis *a)
 	               : (struct stretch){.to_us = (int64_t)(a->overview.recorded_s * 1e6)};
 }
 
-static void append_line(
-	const struct script_lines *shares, const struct script_line *line, char *ret, size_t size)
+struct line_group { // the lines of a function in one phase
+	const struct script_line *top; // the most frequent one
+	uint64_t samples;
+};
+
+static bool is_outside_functions(const struct script_line *line)
 {
-	snprintf(ret, size, "%.60s:%lld %.40s()", script_lines_short(shares, line->file),
-		(long long)line->line, line->function);
+	return strcmp(line->function, "<module>") == 0;
 }
 
-// Lines are sorted, the most frequent first. Those in no marked phase have no name of one.
-static void fill_line_outside(const struct script_lines *shares, struct line_facts *ret)
+// Lines outside of functions have nothing in common, except with themselves.
+static bool same_function(const struct script_line *one, const struct script_line *other)
 {
-	const struct script_line *top = NULL;
-	uint64_t looks = 0;
+	bool same_phase = one->phase && other->phase ? strcmp(one->phase, other->phase) == 0
+	                                             : one->phase == other->phase;
+	return same_phase && strcmp(one->function, other->function) == 0 &&
+	       strcmp(one->file, other->file) == 0 && !is_outside_functions(one);
+}
+
+static int compare_groups(const void *left, const void *right)
+{
+	const struct line_group *one = left, *other = right;
+	return (one->samples < other->samples) - (one->samples > other->samples);
+}
+
+// Sorted, the most frequent first. Returns their number.
+static size_t group_lines(
+	const struct script_lines *shares, struct line_group ret[static LINE_SHARES_MOST])
+{
+	size_t n = 0;
 	for (size_t i = 0; i < shares->n; i++) {
-		const struct script_line *line = &shares->items[i];
-		looks += line->phase ? 0 : line->samples;
-		top = line->phase || top ? top : line;
+		size_t at = 0;
+		while (at < n && !same_function(ret[at].top, &shares->items[i])) {
+			at++;
+		}
+		if (at == n) {
+			ret[n++] = (struct line_group){&shares->items[i], 0};
+		}
+		ret[at].samples += shares->items[i].samples;
+	}
+	qsort(ret, n, sizeof(*ret), compare_groups);
+	return n;
+}
+
+static void put_place(
+	const struct script_lines *shares, const struct script_line *line, char *ret, size_t size)
+{
+	bool function = !is_outside_functions(line);
+	snprintf(ret, size, "%.60s:%lld%s%.40s%s", script_lines_short(shares, line->file),
+		(long long)line->line, function ? " " : "", function ? line->function : "",
+		function ? "()" : "");
+}
+
+// The most frequent one of a phase; "": outside of all phases, which has no name.
+static void fill_line_in(const char *phase, const struct script_lines *shares,
+	const struct line_group *groups, size_t n, struct line_place *ret)
+{
+	const struct line_group *top = NULL;
+	uint64_t looks = 0;
+	for (size_t i = 0; i < n; i++) {
+		const char *in = groups[i].top->phase ? groups[i].top->phase : "";
+		if (strcmp(in, phase) == 0) {
+			looks += groups[i].samples;
+			top = top ? top : &groups[i];
+		}
 	}
 	if (top && looks >= LOOKS_ENOUGH) {
-		ret->outside_share = (double)top->samples / (double)looks;
-		append_line(shares, top, ret->outside, sizeof(ret->outside));
+		ret->share = (double)top->samples / (double)looks;
+		put_place(shares, top->top, ret->place, sizeof(ret->place));
 	}
+}
+
+static void fill_lines_of(const struct analysis *a, enum role role, struct line_facts *ret)
+{
+	struct script_lines shares;
+	struct line_group groups[LINE_SHARES_MOST];
+	if (script_lines_load(a, role, &shares) < 0) {
+		return;
+	}
+	size_t n = group_lines(&shares, groups);
+	ret->looks = shares.samples;
+	for (size_t i = 0; i < n && i < LINE_TOPS; i++) {
+		struct line_place *top = &ret->tops[ret->n_tops++];
+		top->share = (double)groups[i].samples / (double)shares.samples;
+		put_place(&shares, groups[i].top, top->place, sizeof(top->place));
+		if (groups[i].top->phase) {
+			snprintf(top->phase, sizeof(top->phase), "%s", groups[i].top->phase);
+		}
+	}
+	fill_line_in("", &shares, groups, n, &ret->outside);
+	fill_line_in("data", &shares, groups, n, &ret->data);
+	script_lines_done(&shares);
 }
 
 static void fill_lines(const struct analysis *a, struct facts *f)
 {
-	struct script_lines shares;
-	if (script_lines_load(a, &shares) < 0 || shares.n == 0) {
-		return;
+	fill_lines_of(a, ROLE_MAIN, &f->lines);
+	fill_lines_of(a, ROLE_LOADER, &f->worker_lines);
+	if (f->lines.looks > 0) {
+		f->main_threads = fmax(1, f->main_threads - 1); // the sampling thread
 	}
-	const struct script_line *top = &shares.items[0];
-	f->lines.looks = shares.samples;
-	f->main_threads = fmax(1, f->main_threads - 1); // the sampling thread is not the job's
-	f->lines.share = (double)top->samples / (double)shares.samples;
-	append_line(&shares, top, f->lines.top, sizeof(f->lines.top));
-	fill_line_outside(&shares, &f->lines);
-	script_lines_done(&shares);
 }
 
 static double known_or_0(double value)

@@ -25,6 +25,8 @@ struct analysis;
 // The framework whose hooks marked the job.
 enum framework { FRAMEWORK_UNKNOWN, FRAMEWORK_PYTORCH, FRAMEWORK_KERAS, FRAMEWORK_JAX };
 
+enum { LINE_TOPS = 3 };
+
 struct worker_facts { // the loader's workers, together
 	unsigned n; // at a time; 0: the training thread prepares batches itself, or not known
 	unsigned feeding; // at a time, including those of other loaders
@@ -254,6 +256,7 @@ struct facts {
 	double calls_in_other;
 	double arithmetic_in_other; // includes these
 	double arrays_in_other; // NumPy's code there
+	double kernel_in_other; // the kernel's samples there over all others there; NAN: too few
 	double batch_tensors; // of the training loader
 	double padding; // the share of its sequences of tokens that is padding; NAN: none seen
 	// Short operations in forward and backward: share of the samples there, and of the
@@ -275,14 +278,19 @@ struct facts {
 	struct children_facts children;
 	struct quota_facts quota;
 	struct growth growth;
-	struct line_facts { // looks at lines (strain run --lines)
+	struct line_facts { // samples of lines of the script, by function
 		uint64_t looks; // 0: none
-		double share; // of these, on the most frequent line
-		char top[128]; // "train.py:42 augment()"; from the job: escape it
-		// The most frequent line outside of all phases, and its share of the looks there.
-		char outside[128];
-		double outside_share;
-	} lines;
+		struct line_place {
+			double share; // of these
+			// "train.py:42 augment()": its most frequent line; from the job: escape it
+			char place[128];
+			char phase[16]; // "": none
+		} tops[LINE_TOPS]; // most frequent first
+		size_t n_tops;
+		// The most frequent one outside of all phases, and while a batch is prepared or
+		// waited for: shares of the looks there. place "": too few.
+		struct line_place outside, data;
+	} lines, worker_lines;
 	bool double_precision; // matrix kernels of doubles have most of the samples of matrix
 	                       // kernels
 	// Parameters that get gradients: of an optimizer, and of none; NAN: not known.

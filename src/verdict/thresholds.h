@@ -93,6 +93,8 @@
 // Looks at what a thread waits for: with this number, the largest kind is known, and its share
 // within 11 points.
 #define LOOKS_ENOUGH 20
+// Share of the samples of lines from which on a second line is worth naming.
+#define LINE_WORTH 0.1
 // Share of a group's samples that is most of them.
 #define MOST 0.5
 // Forward and backward passes consist of short operations if these have this share of the samples

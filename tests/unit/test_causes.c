@@ -823,10 +823,9 @@ static void short_operations_outside_phases(void **state)
 	assert_float_equal(v.suggestions[0].gain.value, 1 / (1 - 0.40), 1e-9);
 	verdict_done(&v);
 	f.lines.looks = 300;
-	f.lines.outside_share = 0.62;
-	snprintf(f.lines.outside, sizeof(f.lines.outside), "train.py:62 iou()");
+	f.lines.outside = (struct line_place){.share = 0.62, .place = "train.py:62 iou()"};
 	sentence_append_headline(&line, &f, &c.items[0]);
-	assert_says(line.data, "... mostly train.py:62 iou()");
+	assert_says(line.data, "... mostly in train.py:62 iou()");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_says(
 		v.suggestions[0].basis, "... 62 % of the samples there are in train.py:62 iou()");
@@ -1166,6 +1165,21 @@ static void numpy_outside_phases(void **state)
 	// Page faults of its arrays may go with it: all but 0.04 - 0.01 of arithmetic there.
 	assert_float_equal(s->gain.value, 1 / (1 - (f.share[PHASE_OTHER].value - 0.03)), 1e-6);
 	verdict_done(&v);
+
+	f.kernel_in_other = 0.4; // page faults of the arrays
+	f.code.share[CODE_SYSTEM] = 0.12;
+	f.lines.outside = (struct line_place){.share = 0.8, .place = "train.py:33 features()"};
+	text_clear(&t);
+	causes_find(&f, &c);
+	host = causes_get(&c, BOTTLENECK_LAUNCH);
+	assert_float_equal(host->share.value, 1.4 * 0.25 + 0.02, 0.011);
+	sentence_append_headline(&t, &f, host);
+	assert_says(t.data, "host-bound: libraries outside the framework take 35 % of each "
+			    "iteration, mostly NumPy, called in train.py:33 features()");
+	f.lines.outside.share = 0.4; // not most of it
+	text_clear(&t);
+	sentence_append_headline(&t, &f, host);
+	assert_null(strstr(t.data, "train.py:33"));
 }
 
 static void tables_with_dense_gradients(void **state)

@@ -317,12 +317,12 @@ static void set_python_path(const char *hooks)
 	}
 }
 
-void injection_enter(const char *markers, const char *hooks, const char *nvtx, bool lines)
+void injection_enter(const char *markers, const char *hooks, const char *nvtx, const char *lines)
 {
 	set_python_path(hooks);
 	set("STRAIN_HOOKS", hooks);
 	set("STRAIN_MARKERS", markers);
-	set("STRAIN_LINES", lines ? "1" : NULL);
+	set("STRAIN_LINES", lines);
 	if (nvtx) {
 		set(NVTX_VARIABLE, nvtx);
 	}

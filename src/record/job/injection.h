@@ -29,5 +29,5 @@ int injection_nvtx(char *const *command, char **ret, struct error *e);
 //   markers  STRAIN_MARKERS
 //   hooks    first in PYTHONPATH, and STRAIN_HOOKS, by which a nested run finds it there
 //   nvtx     NVTX_VARIABLE
-//   lines    STRAIN_LINES, which makes the hooks count lines
-void injection_enter(const char *markers, const char *hooks, const char *nvtx, bool lines);
+//   lines    STRAIN_LINES, which makes the hooks count lines: "all" or "few"
+void injection_enter(const char *markers, const char *hooks, const char *nvtx, const char *lines);

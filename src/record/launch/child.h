@@ -26,7 +26,7 @@ struct child_config {
 	const char *markers; // STRAIN_MARKERS of the job; NULL: not set
 	const char *nvtx; // the library that receives NVTX ranges; NULL: none
 	const char *hooks; // first entry of its PYTHONPATH; NULL: unchanged
-	bool lines; // the hooks count lines
+	const char *lines; // STRAIN_LINES of the job; NULL: not set
 	int output[2]; // replace standard output and error; -1: unchanged
 };
 

@@ -370,6 +370,15 @@ static char *folder_of_output(const struct launcher *l)
 	return folder ? realpath(folder, NULL) : NULL;
 }
 
+// Lines are samples, too.
+static const char *lines_mode(const struct launcher *l)
+{
+	if (!l->hooks) {
+		return NULL;
+	}
+	return l->options.lines ? "all" : l->options.no_profile ? NULL : "few";
+}
+
 static int start_child(struct launcher *l, struct error *e)
 {
 	_cleanup_free_ char *directory = NULL, *folder = NULL;
@@ -393,7 +402,7 @@ static int start_child(struct launcher *l, struct error *e)
 		.markers = l->markers.path,
 		.nvtx = l->nvtx,
 		.hooks = l->hooks,
-		.lines = l->options.lines,
+		.lines = lines_mode(l),
 		.output = {forwarding_job(&l->forwarding, STDOUT_FILENO),
 			forwarding_job(&l->forwarding, STDERR_FILENO)},
 	};
