@@ -1,43 +1,43 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the strain authors
-"""Which lines of the script the process is in: looks at the stack of its first thread.
+"""Which lines of the script the process is in: looks at the stack of a thread, from another one.
 
-With `strain run --lines`, a thread of its own looks 20 times a second (STRAIN_LINES=all). Otherwise
-(STRAIN_LINES=few) it looks a few times at a process that trains with PyTorch, and at one loader worker of
-the first epochs: each look may cost a running thread as long as the kernel takes to run this one, which is
+With `strain run --lines` (STRAIN_LINES=all), each Python process looks at its first thread 20 times a
+second. Otherwise (STRAIN_LINES=few) a process that trains with PyTorch looks a few times, and so do a few
+loader workers: each look may cost a running thread as long as the kernel takes to run this one, which is
 milliseconds on a busy machine. Intervals are a little irregular, so that they are not in step with a loop.
 
 A look keeps the innermost frame that is the user's (not of the standard library, of an installed
 package, or ours), and what the frames around and within it say of the phase: a loader, a module's
-call, a backward pass, an optimizer. Of a worker it keeps the innermost one of a package if none is the
-user's, and nothing while it waits. Counts go to `lines-PID` in the marker directory, about every
-second, as lines
+call, a backward pass, an optimizer. If none is the user's, it keeps the innermost one of a package; the same
+within a loader. A worker that has nothing to do is in no line. Counts go to `lines-PID` in the marker
+directory, about every second, as lines
 
     process NAMESPACE CREATED_NS
     COUNT<tab>PHASE<tab>LINE<tab>FILE<tab>FUNCTION
 
 where rows of one place add up.
 
-A thread that wants to look has to wait for Python's lock. Where it gets it at once, the first thread
-was waiting for something, in the line that is seen. Where it gets it after the switch interval, that
-thread was running, and was made to give the lock up in the line that is seen. In between it began to
-wait for something meanwhile: where it ran at the moment of the look is not known any more. A script that
-runs for 2 ms and computes in a library for 2 ms is only seen in this way. Then the thread looks again a
-few times, with a switch interval of half a millisecond, until it interrupts the running thread; else such
-looks are counted for the lines that were seen running. Without that, every wait would seem longer by the
-interval.
+A thread that wants to look has to wait for Python's lock. Where it gets it at once, the other thread
+was waiting for something, or computed in a library that had released the lock, in the line that is seen.
+Where it gets it after the switch interval, that thread was running, and was made to give the lock up in the
+line that is seen. In between it released the lock meanwhile: where it ran at the moment of the look is not
+known any more. That is what all looks find at a script that runs for 2 ms and computes in a library for
+2 ms. Then this thread looks again a few times, with a switch interval of half a millisecond, until it
+interrupts the other one; else such looks are counted for the lines that were seen running. Without that,
+every wait would seem longer by the interval.
 
-No frame is kept, and no local is touched. Nothing is looked at in a
-forked child: its thread is gone, and it has not made another. `threading` does not know the thread, so
-that a script that counts its own finds those.
+No frame is kept, and no local is touched. A forked child has no such thread (workers start one of their own).
+`threading` does not know the thread, so that a script that counts its own finds those.
 """
 
 import _thread
 import atexit
+import gc
 import os
+import signal
 import sys
 import sysconfig
-import threading
 import time
 
 import strain_folder
@@ -45,8 +45,8 @@ import strain_folder
 ALL = ((0.05, 1 << 40),)  # (seconds between looks, so many of them)
 FEW = ((0.1, 100), (1.0, 500))
 FEW_OF_WORKER = ((0.1, 60),)
+WORKERS_MAX = 8  # of a job, that look
 ENDS_S = 0.2  # that the end of the process waits for the thread
-WORKERS_LOOP = "/torch/utils/data/_utils/worker.py"  # beyond it is the stack of the process that forked
 AT_ONCE_S = 0.0004  # a kernel that is not busy wakes a thread sooner than that
 FINE_S, FINE_TURNS = 0.0005, 12  # the switch interval for a thread that gives the lock up often; looks at it
 FLUSH_S = 1.0
@@ -54,10 +54,14 @@ PLACES = 1024  # further ones are counted without a place
 FRAMES = 200  # of a stack, from the innermost
 BYTES = 512 << 10  # of the file
 NAME = 200  # bytes of a file's or a function's name: its end, its beginning
+NEAR_COLLECTION = 100  # objects; a look makes one for each thread
+SIGNALS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT")  # of a thread's own doing
 
+WORKERS_LOOP = "/torch/utils/data/_utils/worker.py"  # beyond it is the stack of the process that forked
+LOADER = "/torch/utils/data/dataloader.py"
 # Ends of framework files' names, and the phase in which the file runs.
 PHASES = (
-    ("/torch/utils/data/dataloader.py", "data"),
+    (LOADER, "data"),
     ("/torch/optim/", "optimizer"),
     ("/torch/autograd/__init__.py", "backward"),
     ("/torch/autograd/graph.py", "backward"),
@@ -96,29 +100,34 @@ class Places:
         return not os.path.realpath(name).startswith(self._others)
 
     def look(self, frame):
-        """(phase, line, file, function) of a stack, by its innermost frame; None where none is the
-        user's. The outermost phase counts: a module that a backward pass calls is backward."""
+        """(phase, line, file, function) of a stack; None: no line. The outermost phase counts: a module that
+        a backward pass calls is backward."""
+        # First all that needs a frame: what follows may release the lock, and the frame's locals with it.
+        stack = []
+        while frame is not None and len(stack) < FRAMES:
+            stack.append((frame.f_code, frame.f_lineno))
+            frame = frame.f_back
         place = phase = within = None
-        for _ in range(FRAMES):
-            if frame is None:
-                break
-            code = frame.f_code
-            if code.co_filename.endswith(WORKERS_LOOP):
+        for code, line in stack:
+            name = code.co_filename
+            if name.endswith(WORKERS_LOOP):
                 place, phase = place or within, "data"
                 break
-            users, known = self.of(code.co_filename)
+            users, known = self.of(name)
             phase = known or phase
             if users and place is None:
-                place = (frame.f_lineno or 0, code.co_filename, code.co_name)
-            if within is None and self.in_package(code.co_filename):
-                within = (frame.f_lineno or 0, code.co_filename, code.co_name)
-            frame = frame.f_back
+                place = (line or 0, name, code.co_name)
+            if within is None and self.in_package(name):
+                within = (line or 0, name, code.co_name)
+            if place is None and name.endswith(LOADER):
+                place = within
+        place = place or within
         return place and (phase or "",) + place
 
     @staticmethod
     def in_package(name):
-        """Whether a file belongs to an installed package, but not to the loader."""
-        return ("/site-packages/" in name or "/dist-packages/" in name) and "/torch/utils/data/" not in name
+        """Whether a file belongs to an installed package other than PyTorch."""
+        return ("/site-packages/" in name or "/dist-packages/" in name) and "/torch/" not in name
 
 
 def _text(name, end):
@@ -127,10 +136,34 @@ def _text(name, end):
     return raw[-NAME:] if end else raw[:NAME]
 
 
+class Fine:
+    """The short switch interval, for a moment. What the job sets meanwhile stays. A child that is forked
+    meanwhile gets the usual one back."""
+
+    usual_s = None  # while it is short
+
+    @classmethod
+    def begin(cls):
+        """Returns whether it is short now: not if the usual one is as short."""
+        usual_s = sys.getswitchinterval()
+        if cls.usual_s is not None or usual_s <= FINE_S:
+            return False
+        cls.usual_s = usual_s
+        sys.setswitchinterval(FINE_S)
+        return True
+
+    @classmethod
+    def end(cls):
+        """Restores it."""
+        usual_s, cls.usual_s = cls.usual_s, None
+        if usual_s is not None and sys.getswitchinterval() == FINE_S:
+            sys.setswitchinterval(usual_s + 5e-7)  # CPython truncates to microseconds
+
+
 class Lines:
     """The thread and its counts. plan: pairs of seconds between looks, and how many of them."""
 
-    def __init__(self, directory, plan):
+    def __init__(self, directory, plan, thread):
         self._directory = directory
         self._plan = plan
         # Released by who wants the thread to end, and by the thread at its end.
@@ -138,7 +171,7 @@ class Lines:
         self._stop.acquire()
         self._stopped.acquire()
         self._pid = os.getpid()
-        self._thread = threading.main_thread().ident
+        self._thread = thread  # that is looked at
         self._places = Places()
         self._counts = {}  # since the last flush
         self._running = {}  # those of them seen running
@@ -174,6 +207,7 @@ class Lines:
         CPUs are scarce it waited for one, too. Asking the kernel how long would give the lock away again."""
         began = time.monotonic()
         if self._stop.acquire(True, planned_s):
+            self._over = True
             return None
         return time.monotonic() - began - planned_s
 
@@ -189,7 +223,20 @@ class Lines:
             self._unknown += 1
 
     def _look(self):
-        return self._places.look(sys._current_frames().get(self._thread))
+        return self._places.look(self._frame())
+
+    def _frame(self):
+        # CPython 3.11 makes frame objects under a lock that the destructor of a threading.local takes, too
+        # (its issue 106883): none may start a garbage collection there. Nobody else runs meanwhile.
+        first = gc.get_threshold()[0]
+        near = first and gc.get_count()[0] + NEAR_COLLECTION > first
+        if sys.version_info[:2] != (3, 11) or not near or not gc.isenabled():
+            return sys._current_frames().get(self._thread)
+        gc.disable()
+        try:
+            return sys._current_frames().get(self._thread)
+        finally:
+            gc.enable()
 
     def _add(self, counts, place):
         if place is not None and (place in self._seen or len(self._seen) < PLACES):
@@ -197,20 +244,19 @@ class Lines:
             counts[place] = counts.get(place, 0) + 1
 
     def _interrupt(self):
-        """Interrupts the first thread where it runs, and keeps the place. Returns whether it could."""
-        usual_s = sys.getswitchinterval()
+        """Interrupts the thread where it runs, and keeps the place. Returns whether it could."""
+        if not Fine.begin():
+            return False
         try:
-            sys.setswitchinterval(FINE_S)
             for turn in range(FINE_TURNS):
                 waited_s = self.wait(FINE_S * (0.5 + turn * 0.382 % 1.0))
                 if waited_s is None:
-                    self._over = True
                     break
                 if waited_s >= FINE_S:
                     self._interrupted = self._look()
                     break
         finally:
-            sys.setswitchinterval(usual_s)
+            Fine.end()
         return self._interrupted is not None
 
     def _share_out(self):
@@ -235,13 +281,17 @@ class Lines:
     def run(self):
         """The thread's function. It ends at the first failure, so as not to disturb the job."""
         try:
+            # Signals are the job's threads', which may wait for one, or block it for a while.
+            own = {getattr(signal, name) for name in SIGNALS}
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - own)
             flushed = time.monotonic()
             for turn, interval_s in enumerate(self._intervals(), 1):
                 # Scattered over three to five quarters of the interval, to avoid the period of a loop.
                 waited_s = self.wait(interval_s * (0.75 + turn * 2654435761 % 1024 / 2048.0))
-                if waited_s is None or self._over:
+                if waited_s is not None:
+                    self.count(waited_s)
+                if self._over:
                     break
-                self.count(waited_s)
                 now = time.monotonic()
                 if now >= flushed + FLUSH_S:
                     flushed = now
@@ -268,13 +318,51 @@ class Lines:
             pass
 
 
-def install(directory, plan=ALL):
-    """Starts looking."""
-    lines = Lines(directory, plan)
-    atexit.register(lines.end)
+def _can_look():
+    """Not without Python's lock, where frames change during the look, nor in an interpreter that may end before
+    its process does."""
+    if sys.version_info < (3, 8) or sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return False
+    is_main = getattr(_thread, "_is_main_interpreter", None)
+    if is_main is not None:
+        return is_main()
+    try:
+        import _xxsubinterpreters as interpreters
+    except ImportError:
+        return True
+    return interpreters.get_current() == interpreters.get_main()
+
+
+_looking = None  # the process that looks already
+
+
+def _start(directory, plan):
+    """Returns what looks at this thread, or None."""
+    global _looking
+    if _looking == os.getpid() or not _can_look():
+        return None
+    _looking = os.getpid()
+    lines = Lines(directory, plan, _thread.get_ident())
     _thread.start_new_thread(lines.run, ())
+    return lines
+
+
+def install(directory, plan=ALL):
+    """Starts looking at this thread."""
+    lines = _start(directory, plan)
+    if lines is not None:
+        os.register_at_fork(after_in_child=Fine.end)
+        atexit.register(lines.end)
 
 
 def look_at_worker(directory):
-    """The same for a loader worker, which ends without atexit; what the last second saw may be lost."""
-    _thread.start_new_thread(Lines(directory, FEW_OF_WORKER).run, ())
+    """The same for a loader worker, which ends without atexit; what the last second saw may be lost. A few
+    workers of a job look."""
+    for place in range(WORKERS_MAX):
+        try:
+            flags = os.O_WRONLY | os.O_EXCL
+            os.close(strain_folder.open_in(directory, "looking-%d" % place, flags))
+        except FileExistsError:
+            continue
+        _start(directory, FEW_OF_WORKER)
+        return

@@ -36,7 +36,6 @@ GUESSED = "(no loader: samples are guessed from the rows of the model's first ar
 SEARCHED = 16  # items of a batch searched for a tensor
 ITEMS = 1000  # of a batch that are searched for tensors
 LOOKS = 4  # batches of a loader that show whether they are lists of samples
-EPOCHS_LOOKED_AT = 4  # whose worker is looked at (strain_lines.py)
 
 
 def hook(torch, report):
@@ -60,9 +59,8 @@ class PyTorch:
         self.described = False  # the first loader
         self.backwards = 0  # running now, in all threads
         self.fetchers = []  # classes to be patched in children
-        self.passes = 0  # over loaders
         self.fetched = 0  # batches of this worker
-        few = os.environ.get("STRAIN_LINES") == "few" and sys.version_info >= (3, 8)
+        few = os.environ.get("STRAIN_LINES") == "few"
         self.lines_to = os.environ.get("STRAIN_MARKERS") if few else None
         self.made = Optimizers()
         self.omitted = Omitted(self._tell)
@@ -238,7 +236,6 @@ class PyTorch:
             run = loop.iterate(known, gradients, began_ns, _length(loader))
             iterator._strain = (loop, run)
             self._watch(iterator, run)
-            self.passes += 1
             if self.torch.cuda.is_initialized():
                 self._use_device(loop)
 
@@ -441,9 +438,9 @@ class PyTorch:
         return fetch
 
     def _look_at_lines_of_worker(self):
-        """Of the first worker of the first epochs."""
+        """Of the first worker of a loader."""
         try:
-            if self.worker._worker_info.id == 0 and self.passes < EPOCHS_LOOKED_AT:
+            if self.worker._worker_info.id == 0:
                 import strain_lines
 
                 strain_lines.look_at_worker(self.lines_to)

@@ -40,7 +40,7 @@ static int take_row(void *context, sqlite3_stmt *row)
 		return 0;
 	}
 	shares->samples += (uint64_t)samples;
-	if (shares->n == LINE_SHARES_MOST) {
+	if (shares->n == SCRIPT_LINES_MAX) {
 		return 0;
 	}
 	struct script_line *share = &shares->items[shares->n++];
@@ -93,6 +93,7 @@ int script_lines_load(const struct analysis *a, enum role role, struct script_li
 	text_format(&of, "%lld", (long long)analysis_trainer(a));
 	int r = of.failed ? -ENOMEM : load_of(a, of.data, ret);
 	if (r < 0 || ret->samples > 0) {
+		ret->of_trainer = true;
 		return r;
 	}
 	text_clear(&of);

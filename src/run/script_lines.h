@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,7 +15,7 @@
 
 struct analysis;
 
-#define LINE_SHARES_MOST 20
+enum { SCRIPT_LINES_MAX = 256 };
 
 // Texts are from the job: escape them.
 struct script_line {
@@ -26,9 +27,10 @@ struct script_line {
 };
 
 struct script_lines {
-	struct script_line items[LINE_SHARES_MOST];
+	struct script_line items[SCRIPT_LINES_MAX];
 	size_t n;
 	uint64_t samples; // of all lines of these processes; 0: no samples were taken
+	bool of_trainer; // of the training process, not of another one in its place
 };
 
 // Loads the lines of ROLE_LOADER, or of ROLE_MAIN: the training process; if that has none or is not

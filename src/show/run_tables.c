@@ -759,6 +759,7 @@ int run_table_phases_json(json_t *json, const struct analysis *a)
 // A row for each line and phase.
 
 #define SHORT 10
+#define LINES_MOST 20
 
 enum { PLACE, FUNCTION, ROLE, PHASE, SHARE, SAMPLES, FILE_NAME, LINE, N_COLUMNS };
 static const struct column line_columns[N_COLUMNS] = {
@@ -810,7 +811,7 @@ static int build(const struct analysis *a, size_t most, struct table **ret)
 
 int run_table_lines(const struct analysis *a, struct table **ret)
 {
-	return build(a, LINE_SHARES_MOST, ret);
+	return build(a, LINES_MOST, ret);
 }
 
 int run_table_lines_short(const struct analysis *a, struct table **ret)

@@ -99,7 +99,7 @@ int run_table_spans(const struct analysis *a, size_t limit, struct table **ret);
 struct analysis;
 struct table;
 
-// The most frequent lines, at most LINE_SHARES_MOST for each role, with shares of the looks at that
+// The most frequent lines, at most 20 for each role, with shares of the looks at that
 // role; no rows without samples. Returns 0 or -ENOMEM.
 int run_table_lines(const struct analysis *a, struct table **ret);
 // The first ten for each role.

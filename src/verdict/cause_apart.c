@@ -294,7 +294,8 @@ static void say_checkpoint(struct text *t, const struct facts *f, const struct c
 				     : "waiting until files are on the disk (fsync) takes ");
 	append_of_training(t, f, cause->share.value, f->checkpoint_s);
 	if (!marked) {
-		cause_append_line(t, ", mostly in ", &f->lines.outside);
+		cause_append_line(t, ", mostly in ", &f->lines.outside,
+			cause->share.value / facts_share(f, PHASE_OTHER));
 	}
 }
 

@@ -54,12 +54,13 @@ static void say_allocation(struct text *t, const struct facts *f, const struct c
 	cause_append_share(t, cause);
 }
 
-// The thresholds are the largest that glibc allows: 32 MiB for blocks of their own, and no limit
-// for memory kept at the top of the heap.
+// No limit for memory kept at the top of the heap, and no blocks of their own: glibc would have them
+// for blocks above 32 MiB, whatever its threshold. Activations of 48 MB: 2.5 times faster, 1.2 with the
+// largest threshold.
 static void advise_allocation(struct book *b, const struct cause *cause)
 {
 	static const char trim[] = "MALLOC_TRIM_THRESHOLD_=2000000000";
-	static const char map[] = "MALLOC_MMAP_THRESHOLD_=33554432";
+	static const char map[] = "MALLOC_MMAP_MAX_=0";
 	struct text action = {0}, basis = {0};
 	advice_set(b, 0, SETTING_ENVIRONMENT, "%s", trim);
 	advice_set(b, 0, SETTING_ENVIRONMENT, "%s", map);
@@ -812,7 +813,8 @@ static void say_children(struct text *t, const struct facts *f, const struct cau
 	if (which.length > 0) {
 		text_format(t, " (%s)", which.data);
 	}
-	cause_append_line(t, ", mostly in ", &f->lines.outside);
+	cause_append_line(t, ", mostly in ", &f->lines.outside,
+		cause->share.value / facts_share(f, PHASE_OTHER));
 }
 
 static void advise_children(struct book *b, const struct cause *cause)
@@ -951,7 +953,8 @@ static void say_blocked(struct text *t, const struct facts *f, const struct caus
 {
 	text_format(t, "the training process %s, ", says_of(f, largest_step_wait(f)));
 	cause_append_share(t, cause);
-	cause_append_line(t, ", mostly in ", &f->lines.outside);
+	cause_append_line(t, ", mostly in ", &f->lines.outside,
+		cause->share.value / facts_share(f, PHASE_OTHER));
 }
 
 static void advise_blocked(struct book *b, const struct cause *cause)

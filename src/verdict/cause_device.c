@@ -312,10 +312,15 @@ static void say_optimizer(struct text *t, const struct facts *f, const struct ca
 	cause_append_share(t, cause);
 }
 
+static bool advise_embeddings(struct book *b);
+
 static void advise_optimizer(struct book *b, const struct cause *cause)
 {
 	(void)cause;
 	bool pytorch = b->f->framework == FRAMEWORK_PYTORCH;
+	if (advise_embeddings(b)) {
+		return;
+	}
 	advice_suggest_unknown(b,
 		pytorch ? "use foreach=True or fused=True, fewer and larger parameters, or a "
 			  "simpler optimizer"
@@ -468,6 +473,12 @@ static enum grounds grounds_launch(const struct facts *f)
 	return seen || handed ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
 }
 
+// What part a cause outside of all phases has of the time there.
+static double outside_part(const struct facts *f, double share)
+{
+	return share / facts_share(f, PHASE_OTHER);
+}
+
 static void say_launch(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	double share = cause->share.value;
@@ -495,13 +506,15 @@ static void say_launch(struct text *t, const struct facts *f, const struct cause
 			text_append_string(t, ", mostly ");
 			words_append_place(t, f->native, 48);
 		}
-		cause_append_line(t, ", called in ", &f->lines.outside);
+		cause_append_line(t, ", called in ", &f->lines.outside,
+			outside_part(f, calls_libraries(f)));
 	} else if (loops_over_elements(f) >= 0.5 * share) {
 		text_append_string(t, "host-bound: Python and the short operations that it calls "
 				      "outside all phases take ");
 		words_append_percent(t, loops_over_elements(f));
 		text_append_string(t, " of each iteration");
-		cause_append_line(t, ", mostly in ", &f->lines.outside);
+		cause_append_line(t, ", mostly in ", &f->lines.outside,
+			outside_part(f, loops_over_elements(f)));
 	} else if (interprets_in_steps(f) >= 0.5 * share &&
 		   interprets_in_steps(f) > calls_share(f)) {
 		text_append_string(t, calls_operations(f) >= WORTH
@@ -510,7 +523,8 @@ static void say_launch(struct text *t, const struct facts *f, const struct cause
 					      : "host-bound: the Python interpreter takes ");
 		cause_append_share(t, cause);
 		if (python_outside(f) >= MOST * cause->share.value) {
-			cause_append_line(t, ", mostly in ", &f->lines.outside);
+			cause_append_line(t, ", mostly in ", &f->lines.outside,
+				outside_part(f, python_outside(f)));
 		}
 	} else if (!(calls_share(f) > 0)) {
 		text_append_string(
@@ -731,6 +745,8 @@ static enum grounds grounds_compute(const struct facts *f)
 	return seen ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
 }
 
+static double computes_beside_model(const struct facts *f);
+
 static void say_compute(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	text_append_string(t, "compute-bound: the ");
@@ -743,6 +759,13 @@ static void say_compute(struct text *t, const struct facts *f, const struct caus
 		text_append_string(t, " (");
 		cause_append_cpus(t, f->main_cpus, f->cpus);
 		text_append_string(t, ")");
+	}
+	double beside = computes_beside_model(f);
+	if (beside > 0) {
+		text_append_string(t, ", ");
+		words_append_percent(t, beside);
+		text_append_string(t, " outside the model");
+		cause_append_line(t, ", mostly in ", &f->lines.outside, outside_part(f, beside));
 	}
 }
 
@@ -871,15 +894,15 @@ static void advise_repeated(struct book *b)
 }
 
 // What is saved is arithmetic without matrix products (filling and applying the gradient), and page
-// faults of its memory.
-static void advise_embeddings(struct book *b)
+// faults of its memory. Returns whether there is something to save.
+static bool advise_embeddings(struct book *b)
 {
 	const struct facts *f = b->f;
 	double optimizer = facts_share(f, PHASE_OPTIMIZER);
 	struct text action = {0}, basis = {0};
 	if (!(f->embeddings > 0) || optimizer < UPDATES_HEAVY || f->gpu.used ||
 		!cause_sampled(&f->code)) {
-		return;
+		return false;
 	}
 	text_append_string(&action, "nn.Embedding(sparse=True), with SparseAdam or SGD");
 	text_format(
@@ -891,6 +914,40 @@ static void advise_embeddings(struct book *b)
 	              leader_in(f, CODE_SYSTEM);
 	double most = fmin(rest, optimizer + facts_share(f, PHASE_BACKWARD));
 	advice_suggest_at_most(b, fmax(most, optimizer), &action, &basis);
+	return true;
+}
+
+// A script that calls no module computes its model there, too. On a GPU, the time of calls there is
+// not that of the computing.
+static double computes_beside_model(const struct facts *f)
+{
+	bool model = facts_share(f, PHASE_FORWARD) >= WORTH && !f->gpu.used;
+	double elsewhere = model ? computes_elsewhere(f) : 0;
+	return elsewhere >= BESIDE_MODEL ? elsewhere : 0;
+}
+
+static void advise_beside_model(struct book *b)
+{
+	const struct facts *f = b->f;
+	double share = computes_beside_model(f);
+	struct text action = {0}, basis = {0};
+	if (!(share > 0)) {
+		return;
+	}
+	bool line = *f->lines.outside.place && f->lines.outside.share >= MOST;
+	text_append_string(&action, "compute ");
+	if (line) {
+		text_append_string(&action, "what ");
+		words_append_place(&action, f->lines.outside.place, 60);
+		text_append_string(&action, " does less often, or on fewer values");
+	} else {
+		text_append_string(&action, "metrics, statistics and targets less often, or on "
+					    "fewer values");
+	}
+	words_append_percent(&basis, share);
+	text_append_string(&basis, " of each iteration computes outside forward, backward and "
+				   "optimizer");
+	advice_suggest_at_most(b, share, &action, &basis);
 }
 
 static void advise_callbacks(struct book *b)
@@ -934,19 +991,20 @@ static void advise_padding(struct book *b, const struct cause *cause)
 static void advise_compute(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
+	advise_beside_model(b);
 	advise_omitted(b);
 	advise_repeated(b);
 	advise_padding(b, cause);
 	advise_embeddings(b);
 	advise_callbacks(b);
 	if (f->double_precision) {
-		advice_suggest_plain_at_most(b, 0.5 * cause->share.value,
-			"compute with float32: the input or the model is float64",
+		advice_suggest_unknown(b,
+			"compute with float32, if its precision suffices: the input or the model "
+			"is float64",
 			"most samples of matrix kernels are those of doubles (dgemm), which take "
-			"twice as long");
+			"twice as long, and convolutions several times");
 	}
 	double idle = advice_idle_cpus(f) / f->ranks.n + f->main_cpus - cpus_while_computing(f);
-	(void)cause;
 	if (!f->gpu.used && f->reference_blas) {
 		advise_blas(b);
 	}

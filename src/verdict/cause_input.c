@@ -353,7 +353,7 @@ static void say_input(struct text *t, const struct facts *f, const struct cause 
 		text_append_string(
 			t, "input-bound: the training process prepares the batches itself, ");
 		cause_append_share(t, cause);
-		cause_append_line(t, ", mostly in ", &f->lines.data);
+		cause_append_line(t, ", mostly in ", &f->lines.data, 1);
 		if (lost_to_collections(f) >= MOST * cause->share.value) {
 			text_append_string(t, "; Python's garbage collection takes ");
 			words_append_percent(t, f->collections.in_data);
@@ -391,7 +391,7 @@ static void say_input(struct text *t, const struct facts *f, const struct cause 
 		cause_append_cpus(t, w->cpus, f->cpus);
 		text_append_string(t, ")");
 	}
-	cause_append_line(t, ", mostly in ", &f->worker_lines.data);
+	cause_append_line(t, ", mostly in ", &f->worker_lines.data, 1);
 }
 
 static void say_blocked_on(

@@ -31,9 +31,11 @@ void cause_append_share(struct text *t, const struct cause *cause)
 	text_append_string(t, " of each iteration");
 }
 
-void cause_append_line(struct text *t, const char *words, const struct line_place *line)
+void cause_append_line(
+	struct text *t, const char *words, const struct line_place *line, double part)
 {
-	if (*line->place && line->share >= MOST) {
+	part = fmin(1, part);
+	if (*line->place && line->share + part - 1 >= MOST * part) {
 		text_append_string(t, words);
 		words_append_place(t, line->place, 60);
 	}

@@ -75,8 +75,10 @@ extern const struct cause_kind cause_network, cause_ranks, cause_validation, cau
 double cause_known(double value);
 // "31 % of each iteration".
 void cause_append_share(struct text *t, const struct cause *cause);
-// Appends words and "train.py:42 augment()", if most samples of lines are there.
-void cause_append_line(struct text *t, const char *words, const struct line_place *line);
+// Appends words and "train.py:42 augment()" if a cause that takes this part of the time that was
+// sampled must be mostly there, whatever else was.
+void cause_append_line(
+	struct text *t, const char *words, const struct line_place *line, double part);
 // "1.9 of 2 CPUs".
 void cause_append_cpus(struct text *t, double used, double of);
 // Share of the samples in a class; 0 if there are none.

@@ -674,7 +674,7 @@ static int put_samples(const struct facts *f, struct verdict *v)
 	int r = 0;
 	for (size_t i = 0; i < N_CODE_GROUPS && r == 0; i++) {
 		struct text value = {0};
-		if (i != CODE_THREADS || groups[i]->samples >= LOOKS_ENOUGH) {
+		if (i != CODE_THREADS || groups[i]->samples >= SAMPLES_SHOWN) {
 			code_facts_append(&value, groups[i]);
 		}
 		if (value.length > 0) {

@@ -1365,12 +1365,13 @@ static bool same_function(const struct script_line *one, const struct script_lin
 static int compare_groups(const void *left, const void *right)
 {
 	const struct line_group *one = left, *other = right;
-	return (one->samples < other->samples) - (one->samples > other->samples);
+	int order = (one->samples < other->samples) - (one->samples > other->samples);
+	return order ? order : (one->top > other->top) - (one->top < other->top);
 }
 
 // Sorted, the most frequent first. Returns their number.
 static size_t group_lines(
-	const struct script_lines *shares, struct line_group ret[static LINE_SHARES_MOST])
+	const struct script_lines *shares, struct line_group ret[static SCRIPT_LINES_MAX])
 {
 	size_t n = 0;
 	for (size_t i = 0; i < shares->n; i++) {
@@ -1418,12 +1419,13 @@ static void fill_line_in(const char *phase, const struct script_lines *shares,
 static void fill_lines_of(const struct analysis *a, enum role role, struct line_facts *ret)
 {
 	struct script_lines shares;
-	struct line_group groups[LINE_SHARES_MOST];
+	struct line_group groups[SCRIPT_LINES_MAX];
 	if (script_lines_load(a, role, &shares) < 0) {
 		return;
 	}
 	size_t n = group_lines(&shares, groups);
 	ret->looks = shares.samples;
+	ret->of_trainer = shares.of_trainer;
 	for (size_t i = 0; i < n && i < LINE_TOPS; i++) {
 		struct line_place *top = &ret->tops[ret->n_tops++];
 		top->share = (double)groups[i].samples / (double)shares.samples;
@@ -1441,7 +1443,7 @@ static void fill_lines(const struct analysis *a, struct facts *f)
 {
 	fill_lines_of(a, ROLE_MAIN, &f->lines);
 	fill_lines_of(a, ROLE_LOADER, &f->worker_lines);
-	if (f->lines.looks > 0) {
+	if (f->lines.of_trainer) {
 		f->main_threads = fmax(1, f->main_threads - 1); // the sampling thread
 	}
 }

@@ -280,6 +280,7 @@ struct facts {
 	struct growth growth;
 	struct line_facts { // samples of lines of the script, by function
 		uint64_t looks; // 0: none
+		bool of_trainer; // by a thread of the training process
 		struct line_place {
 			double share; // of these
 			// "train.py:42 augment()": its most frequent line; from the job: escape it

@@ -19,6 +19,7 @@ static const char *const variables[] = {
 	"GOMP_SPINCOUNT",
 	"KMP_BLOCKTIME",
 	"MALLOC_ARENA_MAX",
+	"MALLOC_MMAP_MAX_",
 	"MALLOC_MMAP_THRESHOLD_",
 	"MALLOC_TOP_PAD_",
 	"MALLOC_TRIM_THRESHOLD_",

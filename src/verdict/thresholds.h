@@ -90,9 +90,14 @@
 #define FAULT_MOST_S 4e-6
 // CPU samples of a group of threads: with fewer, the standard error exceeds 7 percentage points.
 #define SAMPLES_ENOUGH 50
+// With fewer, a group of threads hardly ran.
+#define SAMPLES_SHOWN 10
 // Looks at what a thread waits for: with this number, the largest kind is known, and its share
 // within 11 points.
 #define LOOKS_ENOUGH 20
+// Computing outside of the phases of a step from which on it is named: losses that the script computes
+// itself take less.
+#define BESIDE_MODEL 0.2
 // Share of the samples of lines from which on a second line is worth naming.
 #define LINE_WORTH 0.1
 // Share of a group's samples that is most of them.

@@ -61,7 +61,8 @@ const struct argp_option run_option_table[] = {
 		"do not hook Python frameworks (leave PYTHONPATH unchanged)", 0},
 	{"no-profile", OPTION_NO_PROFILE, NULL, 0, "do not sample where CPU time is spent", 0},
 	{"lines", OPTION_LINES, NULL, 0,
-		"sample 20 times a second which line of the script each Python process executes",
+		"sample 20 times a second, and to the end, which line of the script each Python "
+		"process executes (default: a few samples of PyTorch jobs)",
 		0},
 	{"no-verdict", OPTION_NO_VERDICT, NULL, 0,
 		"skip the verdict and summary; the first command that reads the run computes "

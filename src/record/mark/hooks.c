@@ -27,8 +27,9 @@
 // Adds up the rows of each place: a hook writes the counts since its last report.
 
 enum {
-	FILES_MAX = 64,
+	FILES_MAX = 1024, // ranks, and loader workers of the first epochs
 	FILE_BYTES = 512 << 10, // upper bound of the hook's files
+	ALL_BYTES = 64 * FILE_BYTES, // of all files
 	ROWS_MAX = 2048, // per process; the hook keeps half as many places
 	FIELDS = 5,
 };
@@ -161,17 +162,19 @@ static ssize_t read_regular(int directory, const char *name, char *buffer)
 	return pread(fd, buffer, FILE_BYTES, 0);
 }
 
+// *left: bytes that may still be read.
 static int take_counts_file(
-	struct line_counts *counts, int directory, const char *name, char *buffer)
+	struct line_counts *counts, int directory, const char *name, char *buffer, ssize_t *left)
 {
 	int64_t pid;
 	if (parse_integer(name + strlen("lines-"), 1, INT32_MAX, &pid, NULL) < 0) {
 		return 0;
 	}
 	ssize_t length = read_regular(directory, name, buffer);
-	if (length <= 0) {
+	if (length <= 0 || length > *left) {
 		return 0;
 	}
+	*left -= length;
 	int r = array_reserve((void **)&counts->processes, &counts->capacity, counts->n + 1,
 		sizeof(*counts->processes));
 	if (r < 0) {
@@ -201,10 +204,11 @@ int line_counts_read(int directory, struct line_counts *ret)
 	}
 	int r = 0;
 	unsigned files = 0;
+	ssize_t left = ALL_BYTES;
 	for (struct dirent *entry; r == 0 && (entry = readdir(listing)) && files < FILES_MAX;) {
 		if (strncmp(entry->d_name, "lines-", strlen("lines-")) == 0) {
 			files++;
-			r = take_counts_file(ret, dirfd(listing), entry->d_name, buffer);
+			r = take_counts_file(ret, dirfd(listing), entry->d_name, buffer, &left);
 		}
 	}
 	closedir(listing);

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# SPDX-FileCopyrightText: the strain authors
+"""Samples of lines: whose frames count, what the thread leaves behind, and where time goes."""
+
+import _thread
+import gc
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+import types
+
+sys.path.insert(0, sys.argv[1])
+
+import strain_lines
+from strain_lines import FINE_S, Fine, Lines, Places
+
+FOLDER = tempfile.mkdtemp()
+
+
+def stack(*frames):
+    """A stack of (file, line, function), the innermost first."""
+    outer = None
+    for name, line, function in reversed(frames):
+        code = types.SimpleNamespace(co_filename=name, co_name=function)
+        outer = types.SimpleNamespace(f_code=code, f_lineno=line, f_back=outer)
+    return outer
+
+
+def test_whose_line_counts():
+    look = Places().look
+    torch, pil = "/usr/lib/python3/dist-packages/torch/", "/usr/lib/python3/dist-packages/PIL/Image.py"
+    main = ("/home/me/train.py", 9, "main")
+    loader, worker = (torch + "utils/data/dataloader.py", 1, "next"), (torch + "utils/data/_utils/worker.py", 2, "loop")
+    assert look(stack(main)) == ("", 9, "/home/me/train.py", "main")
+    # The outermost phase, the innermost line of the user.
+    assert look(stack((torch + "nn/modules/linear.py", 1, "forward"), ("/home/me/model.py", 5, "forward"),
+                      (torch + "nn/modules/module.py", 1, "call"), main)) == ("forward", 5, "/home/me/model.py", "forward")  # fmt: skip
+    assert look(stack((torch + "autograd/__init__.py", 1, "backward"), main)) == ("backward", 9, "/home/me/train.py", "main")
+    # Within a loader, a package's line is better than that of the loop.
+    assert look(stack((pil, 7, "load"), loader, main)) == ("data", 7, pil, "load")
+    assert look(stack(loader, main)) == ("data", 9, "/home/me/train.py", "main")
+    # A worker's stack continues with that of the process that forked it.
+    assert look(stack((pil, 7, "load"), ("/home/me/data.py", 3, "item"), worker, loader, main)) == ("data", 3, "/home/me/data.py", "item")
+    assert look(stack((pil, 7, "load"), worker, loader, main)) == ("data", 7, pil, "load")
+    assert look(stack((os.path.dirname(os.__file__) + "/queue.py", 7, "get"), worker, loader, main)) is None
+    # A program that is an installed package itself.
+    tool = "/usr/lib/python3/dist-packages/tool/train.py"
+    assert look(stack((torch + "functional.py", 1, "sort"), (tool, 4, "fit"))) == ("", 4, tool, "fit")
+
+
+def test_a_few_looks():
+    lines = Lines(FOLDER, strain_lines.FEW, _thread.get_ident())
+    intervals = list(lines._intervals())
+    assert len(intervals) == 600 and sum(intervals[:100]) < 11 and intervals[-1] == 1
+
+
+def test_the_switch_interval_is_what_it_was():
+    sys.setswitchinterval(0.005)
+    assert Fine.begin() and sys.getswitchinterval() == FINE_S
+    assert not Fine.begin()  # another thread
+    Fine.end()
+    assert sys.getswitchinterval() == 0.005
+    sys.setswitchinterval(0.0001)  # the job's own, which is shorter
+    short = sys.getswitchinterval()
+    assert not Fine.begin()
+    assert sys.getswitchinterval() == short
+    for own in 0.0007, 0.0123:
+        sys.setswitchinterval(own)
+        before = sys.getswitchinterval()
+        assert Fine.begin()
+        Fine.end()
+        assert sys.getswitchinterval() == before
+    assert Fine.begin()
+    sys.setswitchinterval(0.002)  # by the job, meanwhile
+    Fine.end()
+    assert abs(sys.getswitchinterval() - 0.002) < 1e-9
+    sys.setswitchinterval(0.005)
+    os.register_at_fork(after_in_child=Fine.end)
+    assert Fine.begin()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if sys.getswitchinterval() == 0.005 and Fine.usual_s is None else 1)
+    Fine.end()
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_the_collector_is_as_it_was():
+    lines = Lines(FOLDER, strain_lines.FEW, _thread.get_ident())
+    threshold = gc.get_threshold()
+    for enabled in True, False:
+        for first in 0, 1, 700, 1 << 20:
+            gc.set_threshold(first)
+            (gc.enable if enabled else gc.disable)()
+            assert lines._look()[3] == "test_the_collector_is_as_it_was"
+            assert gc.isenabled() == enabled
+    gc.enable()
+    gc.set_threshold(*threshold)
+
+
+def spin(seconds):
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+
+
+def test_where_time_goes_and_that_it_ends():
+    lines = Lines(FOLDER, ((0.01, 1000),), _thread.get_ident())
+    _thread.start_new_thread(lines.run, ())
+    assert threading.active_count() == 1
+    began = time.monotonic()
+    while time.monotonic() < began + 3:
+        spin(0.002)
+        time.sleep(0.003)
+    began = time.monotonic()
+    lines.end()
+    assert lines._stopped.locked() and time.monotonic() < began + 0.19, time.monotonic() - began
+    name = FOLDER + "/lines-%d" % os.getpid()
+    rows = [row.split("\t") for row in open(name) if "\t" in row]
+    found = {}
+    for row in rows:
+        found[row[4]] = found.get(row[4], 0) + int(row[0])
+    ran = found.get("spin\n", 0) / sum(found.values())
+    print("looks: %s" % found, "of 40 % running and 60 % asleep:", "%.0f %%" % (100 * ran))
+    assert 0.05 < ran < 0.9, found
+    os.unlink(name)
+
+
+def test_a_stop_in_the_middle_of_a_look():
+    lines = Lines(FOLDER, ((10, 1000),), _thread.get_ident())
+    for _ in range(20):
+        lines._stop.release()
+        assert lines.wait(5) is None and lines._over
+        lines._over = False
+    _thread.start_new_thread(lines.run, ())
+    time.sleep(0.05)
+    began = time.monotonic()
+    lines.end()
+    assert time.monotonic() < began + 0.19
+
+
+def test_signals_go_to_the_job():
+    got = []
+    signal.signal(signal.SIGUSR1, lambda *_: got.append(1))
+    lines = Lines(FOLDER, ((10, 1000),), _thread.get_ident())
+    _thread.start_new_thread(lines.run, ())
+    time.sleep(0.05)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+    os.kill(os.getpid(), signal.SIGUSR1)
+    assert signal.SIGUSR1 in signal.sigpending()  # no other thread has taken it
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})
+    lines.end()
+    assert got == [1]
+
+
+def test_one_thread_for_each_process_and_a_few_workers():
+    strain_lines._looking = os.getpid()
+    assert strain_lines._start(FOLDER, strain_lines.FEW) is None
+    for _ in range(20):
+        strain_lines.look_at_worker(FOLDER)
+    assert sum(name.startswith("looking-") for name in os.listdir(FOLDER)) == strain_lines.WORKERS_MAX
+
+
+for name, test in list(globals().items()):
+    if name.startswith("test_"):
+        test()
+        print("passed", name)
