@@ -84,8 +84,9 @@ leg_release() {
 		-Dbuildtype=release -Db_ndebug=true -Dworkloads=disabled
 }
 
+# What an ordinary user cannot test has a build with sanitizers here, the rest in the leg `user`.
 leg_address() {
-	CC=clang suites address 'unit fuzz cli -jobs' -Db_sanitize=address,undefined -Db_lundef=false \
+	CC=clang suites address 'unit fuzz root' -Db_sanitize=address,undefined -Db_lundef=false \
 		-Dworkloads=disabled
 }
 
@@ -117,8 +118,8 @@ leg_browser() {
 	ordinary browser web
 }
 
-# A copy of the sources that belongs to nobody in particular, built and tested by him: by clang, which
-# has sanitizers in the other legs. In no folder like /tmp, from where nothing is put into jobs.
+# A copy of the sources that belongs to nobody in particular, built with sanitizers and tested by him. In
+# no folder like /tmp, from where nothing is put into jobs.
 leg_user() {
 	if [ "$(id -u)" != 0 ]; then
 		echo 'skipped: user: this is an ordinary user'
@@ -130,16 +131,18 @@ leg_user() {
 	mkdir "$home/strain"
 	git -c safe.directory='*' ls-files -z -c -o --exclude-standard |
 		tar -c --null -T - --ignore-failed-read 2>/dev/null | tar -x -C "$home/strain"
+	mkdir "$home/found"
 	chown -R 65534:65534 "$home"
 	(
 		cd "$home/strain" || exit 1
-		setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs \
+		without_random_addresses setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs \
 			env -i PATH="$plain_path" HOME="$home" LANG=C.UTF-8 TMPDIR="$home" BUILD=build CC=clang \
-			sh -c 'tools/build.sh -Dpages=disabled -Dworkloads=disabled >build.log 2>&1 ||
-				{ tail -n 40 build.log; exit 1; }
-				tools/run_suites.sh build testlog --suite unit --suite cli --no-suite jobs >/dev/null
-				exec tools/summarize.py --label "user: " --again build/meson-logs/testlog-again.json \
-					build/meson-logs/testlog.json'
+			ASAN_OPTIONS="$asan_options:log_path=$home/found/address" \
+			UBSAN_OPTIONS="$ubsan_options:log_path=$home/found/undefined" \
+			sh -c 'tools/build.sh -Dpages=disabled -Dworkloads=disabled -Db_sanitize=address,undefined \
+				-Db_lundef=false >build.log 2>&1 || { tail -n 40 build.log; exit 1; }
+				exec tools/run_suites.sh build testlog --suite unit --suite cli --no-suite jobs >/dev/null' &&
+			count_found "$home/found" && summarize user build/meson-logs testlog "$home/found.json"
 	)
 	local status=$?
 	rm -rf "$home"

@@ -177,7 +177,7 @@ can_limit() {
 @test "a larger batch trains faster, and --validate shows what it does to the loss" {
 	has_torch
 	export OMP_NUM_THREADS=1
-	run -0 --separate-stderr "$STRAIN" advise --json --validate=10s --limit 10s --scale-learning-rate sqrt -o kept -- \
+	run -0 --separate-stderr "$STRAIN" advise --json --validate=5s --limit 5s --scale-learning-rate sqrt -o kept -- \
 		/usr/bin/python3 "$SOURCE_ROOT/tests/cli/advise_small.py" --epochs 2000 \
 		--batch-size '{batch_size=4}' --learning-rate '{learning_rate=0.01}'
 	echo "$stderr"
@@ -210,7 +210,7 @@ can_limit() {
 @test "what no placeholder sets is to be changed in the script" {
 	has_torch
 	export OMP_NUM_THREADS=1
-	run -0 --separate-stderr "$STRAIN" advise --sbatch --error 20% --limit 60s -o kept -- \
+	run -0 --separate-stderr "$STRAIN" advise --sbatch --error 20% --limit 8s -o kept -- \
 		/usr/bin/python3 "$SOURCE_ROOT/tests/cli/advise_small.py" --epochs 2000 \
 		--batch-size 4 --learning-rate '{learning_rate=0.01}'
 	echo "$stderr" "$output"
@@ -225,7 +225,7 @@ can_limit() {
 @test "the estimates of the thesis beside the answer" {
 	has_torch
 	export OMP_NUM_THREADS=1
-	run -0 --separate-stderr "$STRAIN" advise --limit 10s --memory 2GB --thesis -o kept -- \
+	run -0 --separate-stderr "$STRAIN" advise --limit 5s --memory 2GB --thesis -o kept -- \
 		/usr/bin/python3 "$SOURCE_ROOT/tests/cli/advise_small.py" --epochs 2000 --batch-size '{batch_size=16}'
 	[[ $output == *"Tripathi 2019  largest batch "* ]]
 	[ "$(field '"seconds" in a["thesis"]' kept/advice.json)" = True ]
@@ -233,7 +233,7 @@ can_limit() {
 
 @test "a command that does not follow its batch size is found out" {
 	has_torch
-	run -0 --separate-stderr "$STRAIN" advise --memory 500MB --json -o kept -- \
+	run -0 --separate-stderr "$STRAIN" advise --memory 500MB --limit 6s --json -o kept -- \
 		/usr/bin/python3 "$JOB" --ignore --batch-size '{batch_size=16}'
 	echo "$output" | tee answer.json
 	[ "$(field 'largest["value"], largest["missing"] is not None')" = "(None, True)" ]
@@ -345,7 +345,7 @@ odd() { # KIND OPTION...
 		            model(x)
 	END
 	run -0 --separate-stderr env OMP_NUM_THREADS=1 "$STRAIN" advise --memory 250MB \
-		--limit 20s --error 50% -o kept -- /usr/bin/python3 validates.py '{batch_size=4}'
+		--limit 6s --error 50% -o kept -- /usr/bin/python3 validates.py '{batch_size=4}'
 	echo "$stderr" "$output"
 	[ "$(field 'largest["nothing_fits"]' kept/advice.json)" = True ]
 	[ "$(field 'a["memory"]["validation_peak"] > 1.2 * a["memory"]["training_peak"] > 0' kept/advice.json)" = True ]

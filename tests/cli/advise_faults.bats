@@ -25,7 +25,7 @@ advise() { # OPTION... -- ARGUMENT...: of the job
 		shift
 	done
 	shift
-	"$STRAIN" advise --limit 20s "${options[@]}" -- python3 "$JOB" --batch '{batch_size=8}' "$@"
+	"$STRAIN" advise --limit 10s "${options[@]}" -- python3 "$JOB" --batch '{batch_size=8}' "$@"
 }
 
 # An expression over the answer.
@@ -145,7 +145,7 @@ job_with() { # BATCH
 
 @test "ulimit -v: memory that is no line, and a job that catches its failure and goes on with less" {
 	ulimit -v 400000
-	run -0 --separate-stderr advise --json -o kept -- --bent --catch
+	run -0 --separate-stderr advise --limit 20s --json -o kept -- --bent --catch
 	echo "$stderr" "$output"
 	# 64 MiB and three times the rest, twice: what an iteration holds while it takes the next.
 	[ "$(field '64 <= largest["verified"] < largest["failed"] <= 120' kept/advice.json)" = True ]
@@ -186,7 +186,7 @@ job_with() { # BATCH
 }
 
 @test "Ctrl-C before memory is known: no other batch size is advised" {
-	"$STRAIN" advise --limit 20s --error 0.1% --memory 300MB --json -o kept -- python3 "$JOB" --batch '{batch_size=8}' \
+	"$STRAIN" advise --limit 10s --error 0.1% --memory 300MB --json -o kept -- python3 "$JOB" --batch '{batch_size=8}' \
 		>printed 2>said &
 	local advising=$!
 	job_with 32
