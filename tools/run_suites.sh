@@ -17,9 +17,11 @@ newline='
 '
 
 rm -f "$logs/$log.json" "$logs/$log-again.json"
-# Time limits end what hangs; a slow machine may take its time.
+# Time limits end what hangs; a slow machine may take its time. Most tests wait more than they compute:
+# one more than there are CPUs.
 run() {
-	meson test -C "$folder" --no-rebuild --timeout-multiplier 3 --logbase "$@" || true
+	MESON_TESTTHREADS=$(($(nproc) + 1)) \
+		meson test -C "$folder" --no-rebuild --timeout-multiplier 3 --logbase "$@" || true
 }
 
 run "$log" "$@"

@@ -63,11 +63,11 @@ sys.exit(subprocess.run(sys.argv[1:], stderr=subprocess.DEVNULL).returncode != -
 	cmp random copy
 }
 
-@test "the environment is the same, but for STRAIN_HOME, PYTHONPATH, the marks' variables and our library path" {
+@test "the environment is the same, but for STRAIN_HOME, PYTHONPATH, the variables of marks and hooks, and our library path" {
 	same env -i A=1 "PATH=$PATH" env
 	env -i "PATH=$PATH" "STRAIN_HOME=$STRAIN_HOME" B=2 "STRAIN_DIR=$STRAIN_DIR" \
 		"LD_LIBRARY_PATH=$STRAIN_HOME/lib:/opt/lib" "$STRAIN" run env | sort >with
-	[ "$(grep -v -e ^PATH= -e ^STRAIN_MARKERS= -e ^NVTX_INJECTION64_PATH= -e ^PYTHONPATH= -e ^STRAIN_HOOKS= with)" = "B=2
+	[ "$(grep -v -e ^PATH= -e ^STRAIN_MARKERS= -e ^NVTX_INJECTION64_PATH= -e ^PYTHONPATH= -e ^STRAIN_HOOKS= -e ^STRAIN_LINES= with)" = "B=2
 LD_LIBRARY_PATH=/opt/lib
 STRAIN_DIR=$STRAIN_DIR" ]
 }
