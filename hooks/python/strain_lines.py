@@ -16,7 +16,7 @@ directory, about every second, as lines
     process NAMESPACE CREATED_NS
     COUNT<tab>PHASE<tab>LINE<tab>FILE<tab>FUNCTION
 
-where rows of one place add up.
+where rows of one place add up. Lines of the script's other threads have the phase "thread".
 
 A thread that wants to look has to wait for Python's lock. Where it gets it at once, the other thread
 was waiting for something, or computed in a library that had released the lock, in the line that is seen.
@@ -54,6 +54,7 @@ PLACES = 1024  # further ones are counted without a place
 FRAMES = 200  # of a stack, from the innermost
 BYTES = 512 << 10  # of the file
 NAME = 200  # bytes of a file's or a function's name: its end, its beginning
+THREADS = 16
 NEAR_COLLECTION = 100  # objects; a look makes one for each thread
 SIGNALS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT")  # of a thread's own doing
 
@@ -107,6 +108,10 @@ class Places:
         while frame is not None and len(stack) < FRAMES:
             stack.append((frame.f_code, frame.f_lineno))
             frame = frame.f_back
+        return self.classify(stack)
+
+    def classify(self, stack):
+        """The same of (code, line) pairs, the innermost first."""
         place = phase = within = None
         for code, line in stack:
             name = code.co_filename
@@ -116,9 +121,9 @@ class Places:
             users, known = self.of(name)
             phase = known or phase
             if users and place is None:
-                place = (line or 0, name, code.co_name)
+                place = (line or 0, name, _name_of(code))
             if within is None and self.in_package(name):
-                within = (line or 0, name, code.co_name)
+                within = (line or 0, name, _name_of(code))
             if place is None and name.endswith(LOADER):
                 place = within
         place = place or within
@@ -128,6 +133,11 @@ class Places:
     def in_package(name):
         """Whether a file belongs to an installed package other than PyTorch."""
         return ("/site-packages/" in name or "/dist-packages/" in name) and "/torch/" not in name
+
+
+def _name_of(code):
+    """A function's name, with its class from Python 3.11 on."""
+    return getattr(code, "co_qualname", code.co_name)
 
 
 def _text(name, end):
@@ -214,6 +224,7 @@ class Lines:
     def count(self, waited_s):
         """Looks once; waited_s: time waited for the lock."""
         place = self._look()
+        self._look_at_others()
         if waited_s < AT_ONCE_S:
             self._add(self._counts, place)
         elif waited_s >= sys.getswitchinterval() or self._interrupt():
@@ -223,18 +234,26 @@ class Lines:
             self._unknown += 1
 
     def _look(self):
-        return self._places.look(self._frame())
+        return self._places.look(self._frames().get(self._thread))
 
-    def _frame(self):
+    def _look_at_others(self):
+        """The script's other threads are in the phase "thread"."""
+        own = (self._thread, _thread.get_ident())
+        for thread, frame in list(self._frames().items())[:THREADS]:
+            place = self._places.look(frame) if thread not in own else None
+            if place is not None and self._places.of(place[2])[0]:
+                self._add(self._counts, ("thread",) + place[1:])
+
+    def _frames(self):
         # CPython 3.11 makes frame objects under a lock that the destructor of a threading.local takes, too
         # (its issue 106883): none may start a garbage collection there. Nobody else runs meanwhile.
         first = gc.get_threshold()[0]
         near = first and gc.get_count()[0] + NEAR_COLLECTION > first
         if sys.version_info[:2] != (3, 11) or not near or not gc.isenabled():
-            return sys._current_frames().get(self._thread)
+            return sys._current_frames()
         gc.disable()
         try:
-            return sys._current_frames().get(self._thread)
+            return sys._current_frames()
         finally:
             gc.enable()
 

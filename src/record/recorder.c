@@ -1043,8 +1043,9 @@ static void put_allocation(struct description *d)
 
 // ---- settings that the job inherits
 
-// Settings that determine how the job's threads wait for each other, and their number.
-static void put_thread_settings(struct description *d)
+// Settings that determine how the job's threads wait for each other, and their number, and which
+// blocks glibc returns to the kernel.
+static void put_settings(struct description *d)
 {
 	static const struct {
 		const char *variable;
@@ -1052,6 +1053,8 @@ static void put_thread_settings(struct description *d)
 	} settings[] = {
 		{"OMP_NUM_THREADS", "omp_num_threads"},
 		{"OMP_WAIT_POLICY", "omp_wait_policy"},
+		{"MALLOC_MMAP_THRESHOLD_", "malloc_mmap_threshold"},
+		{"MALLOC_TRIM_THRESHOLD_", "malloc_trim_threshold"},
 	};
 	for (size_t i = 0; i < ARRAY_LENGTH(settings); i++) {
 		const char *value = getenv(settings[i].variable);
@@ -1126,7 +1129,7 @@ static int describe_run(struct writer *w, const struct recorder_config *config)
 		put_command(&d, config->options->command);
 		put_limits(&d, config);
 		put_allocation(&d);
-		put_thread_settings(&d);
+		put_settings(&d);
 	}
 	return d.rc;
 }

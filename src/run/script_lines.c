@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "run/analysis.h"
+#include "run/processes.h"
 #include "run/query.h"
 #include "runfile/reader.h"
 
@@ -49,15 +50,15 @@ static int take_row(void *context, sqlite3_stmt *row)
 	return share->file && share->function ? 0 : -ENOMEM;
 }
 
-// of: an SQL expression for the entities of the processes.
-static int load_of(const struct analysis *a, const char *of, struct script_lines *ret)
+// of: an SQL expression for the entities of the processes. threads: of threads that do not train.
+static int load_of(const struct analysis *a, const char *of, bool threads, struct script_lines *ret)
 {
 	_cleanup_text_ struct text select = {0};
 	text_format(&select,
 		"SELECT phase, file, line, function, SUM(samples) AS n FROM line_sample"
-		" WHERE entity IN (%s) GROUP BY phase, file, line, function"
-		" ORDER BY n DESC, file, line",
-		of);
+		" WHERE entity IN (%s) AND coalesce(phase, '') %s 'thread'"
+		" GROUP BY phase, file, line, function ORDER BY n DESC, file, line",
+		of, threads ? "=" : "<>");
 	*ret = (struct script_lines){0};
 	// Of a damaged file, the rows before the damage are used.
 	int r = select.failed ? -ENOMEM
@@ -78,21 +79,33 @@ static void append_loaders(struct text *t, const struct process_list *processes)
 	}
 }
 
-int script_lines_load(const struct analysis *a, enum role role, struct script_lines *ret)
+const char *script_lines_name(enum script_lines_of of)
+{
+	static const char *const names[N_SCRIPT_LINES] = {
+		[SCRIPT_LINES_TRAINER] = "main",
+		[SCRIPT_LINES_THREADS] = "thread",
+		[SCRIPT_LINES_LOADERS] = "loader",
+	};
+	return names[of];
+}
+
+int script_lines_load(
+	const struct analysis *a, enum script_lines_of which, struct script_lines *ret)
 {
 	_cleanup_text_ struct text loaders = {0}, of = {0};
+	bool threads = which == SCRIPT_LINES_THREADS;
 	*ret = (struct script_lines){0};
 	if (!a->tables.reader || !reader_has_lines(a->tables.reader)) {
 		return 0;
 	}
 	append_loaders(&loaders, &a->processes);
 	text_append_string(&loaders, "");
-	if (role == ROLE_LOADER) {
-		return loaders.failed ? -ENOMEM : load_of(a, loaders.data, ret);
+	if (which == SCRIPT_LINES_LOADERS) {
+		return loaders.failed ? -ENOMEM : load_of(a, loaders.data, false, ret);
 	}
 	text_format(&of, "%lld", (long long)analysis_trainer(a));
-	int r = of.failed ? -ENOMEM : load_of(a, of.data, ret);
-	if (r < 0 || ret->samples > 0) {
+	int r = of.failed ? -ENOMEM : load_of(a, of.data, threads, ret);
+	if (r < 0 || ret->samples > 0 || threads) {
 		ret->of_trainer = true;
 		return r;
 	}
@@ -101,7 +114,7 @@ int script_lines_load(const struct analysis *a, enum role role, struct script_li
 		"SELECT entity FROM line_sample WHERE entity NOT IN (%s) GROUP BY entity"
 		" ORDER BY SUM(samples) DESC, entity LIMIT 1",
 		loaders.failed ? "" : loaders.data);
-	return of.failed ? -ENOMEM : load_of(a, of.data, ret);
+	return of.failed ? -ENOMEM : load_of(a, of.data, false, ret);
 }
 
 // The end of a path, from the slash before its last `folders` folders.

@@ -773,7 +773,7 @@ static const struct column line_columns[N_COLUMNS] = {
 	[LINE] = {"line", NULL, COLUMN_WHOLE, 0},
 };
 
-static int add_row(struct table *t, enum role role, const struct script_lines *shares,
+static int add_row(struct table *t, enum script_lines_of of, const struct script_lines *shares,
 	const struct script_line *row)
 {
 	_cleanup_text_ struct text place = {0};
@@ -782,7 +782,7 @@ static int add_row(struct table *t, enum role role, const struct script_lines *s
 	int r = table_row(t);
 	table_text(t, PLACE, place.data);
 	table_text(t, FUNCTION, row->function);
-	table_text(t, ROLE, role_name(role));
+	table_text(t, ROLE, script_lines_name(of));
 	table_text(t, PHASE, row->phase);
 	table_number(t, SHARE, (double)row->samples / (double)shares->samples);
 	table_number(t, SAMPLES, (double)row->samples);
@@ -791,12 +791,12 @@ static int add_row(struct table *t, enum role role, const struct script_lines *s
 	return r;
 }
 
-static int add_rows(struct table *t, const struct analysis *a, enum role role, size_t most)
+static int add_rows(struct table *t, const struct analysis *a, enum script_lines_of of, size_t most)
 {
 	struct script_lines shares;
-	int r = script_lines_load(a, role, &shares);
+	int r = script_lines_load(a, of, &shares);
 	for (size_t i = 0; i < shares.n && i < most && r == 0; i++) {
-		r = add_row(t, role, &shares, &shares.items[i]);
+		r = add_row(t, of, &shares, &shares.items[i]);
 	}
 	script_lines_done(&shares);
 	return r;
@@ -805,8 +805,10 @@ static int add_rows(struct table *t, const struct analysis *a, enum role role, s
 static int build(const struct analysis *a, size_t most, struct table **ret)
 {
 	int r = table_new(line_columns, N_COLUMNS, ret);
-	r = r < 0 ? r : add_rows(*ret, a, ROLE_MAIN, most);
-	return r < 0 ? r : add_rows(*ret, a, ROLE_LOADER, most);
+	for (int of = 0; of < N_SCRIPT_LINES && r == 0; of++) {
+		r = add_rows(*ret, a, (enum script_lines_of)of, most);
+	}
+	return r;
 }
 
 int run_table_lines(const struct analysis *a, struct table **ret)

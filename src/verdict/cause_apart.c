@@ -196,6 +196,8 @@ static void say_ranks(struct text *t, const struct facts *f, const struct cause 
 		append_why_slower(t, r);
 	} else if (is_alone(f)) {
 		text_format(t, ": this run has one of %" PRId64, r->world);
+	} else {
+		cause_append_main_line(t, f);
 	}
 }
 

@@ -49,14 +49,24 @@ static enum grounds grounds_allocation(const struct facts *f)
 
 static void say_allocation(struct text *t, const struct facts *f, const struct cause *cause)
 {
-	(void)f;
 	text_append_string(t, "returns memory and allocates it again: page faults take ");
 	cause_append_share(t, cause);
+	cause_append_main_line(t, f);
 }
 
-// No limit for memory kept at the top of the heap, and no blocks of their own: glibc would have them
-// for blocks above 32 MiB, whatever its threshold. Activations of 48 MB: 2.5 times faster, 1.2 with the
-// largest threshold.
+// glibc raises both thresholds to the size of what is freed, unless the environment sets one.
+static const char *unset_malloc(const struct facts *f)
+{
+	return f->malloc_map && f->malloc_trim
+	               ? "unset MALLOC_MMAP_THRESHOLD_ and MALLOC_TRIM_THRESHOLD_, or set "
+	       : f->malloc_map  ? "unset MALLOC_MMAP_THRESHOLD_, or set "
+	       : f->malloc_trim ? "unset MALLOC_TRIM_THRESHOLD_, or set "
+	                        : "";
+}
+
+// No limit for memory kept at the top of the heap, and no blocks of their own: glibc would have
+// them for blocks above 32 MiB, whatever its threshold. Activations of 48 MB: 2.5 times faster, 1.2
+// with the largest threshold.
 static void advise_allocation(struct book *b, const struct cause *cause)
 {
 	static const char trim[] = "MALLOC_TRIM_THRESHOLD_=2000000000";
@@ -64,7 +74,12 @@ static void advise_allocation(struct book *b, const struct cause *cause)
 	struct text action = {0}, basis = {0};
 	advice_set(b, 0, SETTING_ENVIRONMENT, "%s", trim);
 	advice_set(b, 0, SETTING_ENVIRONMENT, "%s", map);
+	text_append_string(&action, unset_malloc(b->f));
 	text_format(&action, "%s %s (glibc then keeps freed memory), or jemalloc", trim, map);
+	if (b->f->malloc_map || b->f->malloc_trim) {
+		text_append_string(
+			&basis, "the job's environment sets when glibc returns memory; ");
+	}
 	words_append_number(&basis, b->f->page_faults);
 	text_append_string(&basis, " page faults a second; the kernel takes ");
 	words_append_percent(&basis, leader_in_kernel(b->f));
@@ -726,10 +741,13 @@ static struct judgement judge_python_threads(const struct facts *f, const struct
 
 static void say_python_threads(struct text *t, const struct facts *f, const struct cause *cause)
 {
-	(void)f;
+	const struct line_place *top = &f->thread_lines.tops[0];
 	text_append_string(t, "another Python thread holds the interpreter lock (GIL): waiting for "
 			      "it takes ");
 	cause_append_share(t, cause);
+	if (f->thread_lines.n_tops > 0 && f->thread_lines.looks >= LOOKS_ENOUGH) {
+		cause_append_line(t, "; its thread is mostly in ", top, 1);
+	}
 }
 
 // No bound: the other thread also takes a CPU from computing threads. Without one, a job ran 13

@@ -479,6 +479,8 @@ static double outside_part(const struct facts *f, double share)
 	return share / facts_share(f, PHASE_OTHER);
 }
 
+static bool is_main_line_python(const struct facts *f);
+
 static void say_launch(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	double share = cause->share.value;
@@ -506,8 +508,8 @@ static void say_launch(struct text *t, const struct facts *f, const struct cause
 			text_append_string(t, ", mostly ");
 			words_append_place(t, f->native, 48);
 		}
-		cause_append_line(t, ", called in ", &f->lines.outside,
-			outside_part(f, calls_libraries(f)));
+		cause_append_line(
+			t, ", called in ", &f->lines.outside, outside_part(f, calls_libraries(f)));
 	} else if (loops_over_elements(f) >= 0.5 * share) {
 		text_append_string(t, "host-bound: Python and the short operations that it calls "
 				      "outside all phases take ");
@@ -525,6 +527,8 @@ static void say_launch(struct text *t, const struct facts *f, const struct cause
 		if (python_outside(f) >= MOST * cause->share.value) {
 			cause_append_line(t, ", mostly in ", &f->lines.outside,
 				outside_part(f, python_outside(f)));
+		} else if (is_main_line_python(f)) {
+			cause_append_main_line(t, f);
 		}
 	} else if (!(calls_share(f) > 0)) {
 		text_append_string(
@@ -646,6 +650,29 @@ static void advise_short_steps(struct book *b, const struct cause *cause)
 	advise_lines(b);
 }
 
+static bool is_main_line_python(const struct facts *f)
+{
+	const struct line_place *top = cause_main_line(f);
+	return top && interprets_in_steps(f) >= MOST * top->share;
+}
+
+// Python code of the script itself.
+static void advise_main_line(struct book *b)
+{
+	const struct facts *f = b->f;
+	const struct line_place *top = cause_main_line(f);
+	struct text action = {0}, basis = {0};
+	text_append_string(&action, "do the work of ");
+	words_append_place(&action, top->place, 60);
+	text_append_string(&action, " with operations on whole tensors, in loader workers, or less "
+				    "often");
+	words_append_percent(&basis, top->share);
+	text_append_string(&basis, " of the samples of lines are there; the interpreter takes ");
+	words_append_percent(&basis, interprets_in_steps(f));
+	text_append_string(&basis, " of each iteration");
+	advice_suggest_at_most(b, interprets_in_steps(f), &action, &basis);
+}
+
 static void advise_launch(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
@@ -665,6 +692,8 @@ static void advise_launch(struct book *b, const struct cause *cause)
 		advise_loops(b);
 	} else if (short_in_steps(f) >= 0.5 * cause->share.value) {
 		advise_short_steps(b, cause);
+	} else if (interprets_in_steps(f) >= 0.5 * cause->share.value && is_main_line_python(f)) {
+		advise_main_line(b);
 	} else if (collects(f) < MOST * cause->share.value) {
 		// How this divides into cost per batch and cost per sample is not known.
 		bool pytorch = f->framework == FRAMEWORK_PYTORCH, calls = calls_share(f) > 0;

@@ -6,6 +6,7 @@
 #include "verdict/cause_kinds.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/words.h"
 #include "verdict/thresholds.h"
@@ -38,6 +39,27 @@ void cause_append_line(
 	if (*line->place && line->share + part - 1 >= MOST * part) {
 		text_append_string(t, words);
 		words_append_place(t, line->place, 60);
+	}
+}
+
+const struct line_place *cause_main_line(const struct facts *f)
+{
+	const struct line_place *top = &f->lines.tops[0];
+	bool call = strcmp(top->phase, "backward") == 0 || strcmp(top->phase, "optimizer") == 0;
+	bool main = f->lines.looks >= LOOKS_ENOUGH && f->lines.n_tops > 0 &&
+	            top->share >= LINE_MAIN && !call;
+	return main ? top : NULL;
+}
+
+void cause_append_main_line(struct text *t, const struct facts *f)
+{
+	const struct line_place *top = cause_main_line(f);
+	if (top) {
+		text_append_string(t, "; ");
+		words_append_place(t, top->place, 60);
+		text_append_string(t, " has ");
+		words_append_percent(t, top->share);
+		text_append_string(t, " of the samples");
 	}
 }
 

@@ -79,6 +79,11 @@ void cause_append_share(struct text *t, const struct cause *cause);
 // sampled must be mostly there, whatever else was.
 void cause_append_line(
 	struct text *t, const char *words, const struct line_place *line, double part);
+// The function of the script with the most samples of lines, if it has LINE_MAIN of them and they
+// are not in a call of backward or an optimizer, which is always the same line; NULL.
+const struct line_place *cause_main_line(const struct facts *f);
+// Appends "; train.py:42 augment() has 66 % of the samples", if there is one.
+void cause_append_main_line(struct text *t, const struct facts *f);
 // "1.9 of 2 CPUs".
 void cause_append_cpus(struct text *t, double used, double of);
 // Share of the samples in a class; 0 if there are none.

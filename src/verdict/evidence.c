@@ -648,7 +648,7 @@ static int put_lines_of(const struct line_facts *lines, const char *what, struct
 		words_append_percent(&value, top->share);
 		text_append_string(&value, " in ");
 		words_append_place(&value, top->place, 60);
-		if (*top->phase) {
+		if (*top->phase && strcmp(top->phase, "thread") != 0) {
 			text_append_string(&value, " (");
 			words_append_place(&value, top->phase, 16);
 			text_append_string(&value, ")");
@@ -661,6 +661,7 @@ static int put_lines_of(const struct line_facts *lines, const char *what, struct
 static int put_lines(const struct facts *f, struct verdict *v)
 {
 	int r = put_lines_of(&f->lines, "lines", v);
+	r = r < 0 ? r : put_lines_of(&f->thread_lines, "lines, threads", v);
 	return r < 0 ? r : put_lines_of(&f->worker_lines, "lines, workers", v);
 }
 

@@ -1194,6 +1194,8 @@ static void fill_settings(struct reader *r, struct facts *f)
 {
 	const char *hooks = reader_run(r, "hooks");
 	f->reference_blas = reference_blas(r);
+	f->malloc_map = reader_run(r, "malloc_mmap_threshold");
+	f->malloc_trim = reader_run(r, "malloc_trim_threshold");
 	f->unit = unit_of_samples(r);
 	int64_t tensors = reader_run_i64(r, "loader_batch_tensors", 0);
 	f->batch_tensors = tensors > 0 ? (double)tensors : NAN;
@@ -1392,7 +1394,7 @@ static void put_place(
 	const struct script_lines *shares, const struct script_line *line, char *ret, size_t size)
 {
 	bool function = !is_outside_functions(line);
-	snprintf(ret, size, "%.60s:%lld%s%.40s%s", script_lines_short(shares, line->file),
+	snprintf(ret, size, "%.60s:%lld%s%.60s%s", script_lines_short(shares, line->file),
 		(long long)line->line, function ? " " : "", function ? line->function : "",
 		function ? "()" : "");
 }
@@ -1416,11 +1418,11 @@ static void fill_line_in(const char *phase, const struct script_lines *shares,
 	}
 }
 
-static void fill_lines_of(const struct analysis *a, enum role role, struct line_facts *ret)
+static void fill_lines_of(const struct analysis *a, enum script_lines_of of, struct line_facts *ret)
 {
 	struct script_lines shares;
 	struct line_group groups[SCRIPT_LINES_MAX];
-	if (script_lines_load(a, role, &shares) < 0) {
+	if (script_lines_load(a, of, &shares) < 0) {
 		return;
 	}
 	size_t n = group_lines(&shares, groups);
@@ -1441,8 +1443,9 @@ static void fill_lines_of(const struct analysis *a, enum role role, struct line_
 
 static void fill_lines(const struct analysis *a, struct facts *f)
 {
-	fill_lines_of(a, ROLE_MAIN, &f->lines);
-	fill_lines_of(a, ROLE_LOADER, &f->worker_lines);
+	fill_lines_of(a, SCRIPT_LINES_TRAINER, &f->lines);
+	fill_lines_of(a, SCRIPT_LINES_THREADS, &f->thread_lines);
+	fill_lines_of(a, SCRIPT_LINES_LOADERS, &f->worker_lines);
 	if (f->lines.of_trainer) {
 		f->main_threads = fmax(1, f->main_threads - 1); // the sampling thread
 	}

@@ -284,14 +284,14 @@ struct facts {
 		struct line_place {
 			double share; // of these
 			// "train.py:42 augment()": its most frequent line; from the job: escape it
-			char place[128];
+			char place[160];
 			char phase[16]; // "": none
 		} tops[LINE_TOPS]; // most frequent first
 		size_t n_tops;
 		// The most frequent one outside of all phases, and while a batch is prepared or
 		// waited for: shares of the looks there. place "": too few.
 		struct line_place outside, data;
-	} lines, worker_lines;
+	} lines, thread_lines, worker_lines;
 	bool double_precision; // matrix kernels of doubles have most of the samples of matrix
 	                       // kernels
 	// Parameters that get gradients: of an optimizer, and of none; NAN: not known.
@@ -308,6 +308,8 @@ struct facts {
 	const char *loader_at; // "train.py:42"; from the job: escape it; NULL
 	// path of the slow reference BLAS that it uses; from the job: escape it; NULL
 	const char *reference_blas;
+	// MALLOC_MMAP_THRESHOLD_ and MALLOC_TRIM_THRESHOLD_ in the job's environment; NULL
+	const char *malloc_map, *malloc_trim;
 	const char *wait_policy; // OMP_WAIT_POLICY in the job's environment; NULL
 	double omp_threads; // OMP_NUM_THREADS in the job's environment; NAN
 	enum framework framework;

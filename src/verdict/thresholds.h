@@ -95,11 +95,13 @@
 // Looks at what a thread waits for: with this number, the largest kind is known, and its share
 // within 11 points.
 #define LOOKS_ENOUGH 20
-// Computing outside of the phases of a step from which on it is named: losses that the script computes
-// itself take less.
+// Computing outside of the phases of a step from which on it is named: losses that the script
+// computes itself take less.
 #define BESIDE_MODEL 0.2
 // Share of the samples of lines from which on a second line is worth naming.
 #define LINE_WORTH 0.1
+// The same from which on a function is named with a cause that is not known to be in it.
+#define LINE_MAIN 0.4
 // Share of a group's samples that is most of them.
 #define MOST 0.5
 // Forward and backward passes consist of short operations if these have this share of the samples

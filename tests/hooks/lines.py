@@ -128,6 +128,29 @@ def test_where_time_goes_and_that_it_ends():
     os.unlink(name)
 
 
+class Panel:
+    """Another thread of the script."""
+
+    def render(self, until):
+        while time.monotonic() < until:
+            spin(0.001)
+
+
+def test_where_other_threads_are():
+    other = threading.Thread(target=Panel().render, args=(time.monotonic() + 1,))
+    other.start()
+    lines = Lines(FOLDER, ((0.01, 50),), _thread.get_ident())
+    for _ in range(20):
+        lines.count(0)
+    other.join()
+    names = {place[3] for place in lines._counts if place[0] == "thread"}
+    if sys.version_info >= (3, 11):
+        assert names <= {"spin", "Panel.render"} and names, names
+    lines.count(0)
+    assert all(place[0] in ("", "thread") for place in lines._counts)
+    assert sum(n for place, n in lines._counts.items() if place[0] == "") == 21
+
+
 def test_a_stop_in_the_middle_of_a_look():
     lines = Lines(FOLDER, ((10, 1000),), _thread.get_ident())
     for _ in range(20):

@@ -1109,6 +1109,76 @@ static void computing_with_doubles(void **state)
 	verdict_done(&v);
 }
 
+// As seen: boxes matched in Python, within what the marks call forward.
+static void python_in_a_function_of_the_loss(void **state)
+{
+	(void)state;
+	struct facts f = job(0.01);
+	struct causes c;
+	struct verdict v = {0};
+	_cleanup_text_ struct text t = {0};
+	f.python = true;
+	f.framework = FRAMEWORK_PYTORCH;
+	f.share[PHASE_FORWARD] = known(0.81);
+	f.share[PHASE_BACKWARD] = known(0.17);
+	f.share[PHASE_OPTIMIZER] = known(0.01);
+	add_samples(&f, CODE_INTERPRETER, 1);
+	f.code.share[CODE_INTERPRETER] = 0.63;
+	f.code.share[CODE_FRAMEWORK] = 0.15;
+	f.code.share[CODE_KERNELS] = 0.2;
+	f.lines.looks = 130;
+	f.lines.n_tops = 1;
+	f.lines.tops[0] = (struct line_place){.share = 0.66, .place = "train.py:99 Loss.assign()"};
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
+	sentence_append_headline(&t, &f, &c.items[0]);
+	assert_non_null(strstr(t.data, "; train.py:99 Loss.assign() has 66 % of the samples"));
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	const struct suggestion *s = suggests(&v, "do the work of train.py:99 Loss.assign()");
+	assert_non_null(s);
+	assert_int_equal(s->kind, GAIN_AT_MOST);
+	assert_float_equal(s->gain.value, 1 / (1 - 0.63), 0.1);
+	verdict_done(&v);
+
+	v = (struct verdict){0}; // the line of all backward passes, and of a function that waits
+	snprintf(f.lines.tops[0].phase, sizeof(f.lines.tops[0].phase), "backward");
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_null(suggests(&v, "do the work of"));
+	verdict_done(&v);
+	v = (struct verdict){0};
+	f.lines.tops[0].phase[0] = '\0';
+	f.code.share[CODE_INTERPRETER] = 0.28;
+	causes_find(&f, &c);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_null(suggests(&v, "do the work of"));
+	verdict_done(&v);
+}
+
+// As seen: thresholds of 128 KiB in the environment.
+static void malloc_thresholds_of_the_environment(void **state)
+{
+	(void)state;
+	struct facts f = computing();
+	struct causes c;
+	struct verdict v = {0};
+	f.page_faults = 300000;
+	f.code.share[CODE_SYSTEM] = 0.6;
+	f.code.share[CODE_KERNELS] = 0.4;
+	f.malloc_map = "131072";
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_ALLOCATION);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_non_null(
+		suggests(&v, "unset MALLOC_MMAP_THRESHOLD_, or set MALLOC_TRIM_THRESHOLD_="));
+	verdict_done(&v);
+	v = (struct verdict){0};
+	f.malloc_map = NULL;
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_null(suggests(&v, "unset"));
+	assert_non_null(suggests(&v, "MALLOC_TRIM_THRESHOLD_=2000000000 MALLOC_MMAP_MAX_=0"));
+	verdict_done(&v);
+}
+
 // As seen: quantiles of all parameters and gradients after each step.
 static void computing_outside_the_model(void **state)
 {
@@ -1545,6 +1615,8 @@ int main(void)
 		cmocka_unit_test(short_waits_for_fsync),
 		cmocka_unit_test(computing_with_doubles),
 		cmocka_unit_test(computing_outside_the_model),
+		cmocka_unit_test(python_in_a_function_of_the_loss),
+		cmocka_unit_test(malloc_thresholds_of_the_environment),
 		cmocka_unit_test(gradients_that_no_optimizer_uses),
 		cmocka_unit_test(passes_that_keep_the_graph),
 		cmocka_unit_test(functions_that_watch_modules),
