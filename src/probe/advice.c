@@ -1506,7 +1506,9 @@ static bool fit_rate(struct work *w)
 	}
 	a->rate.cpus = a->cpus;
 	if (a->has_rate) {
-		rate_model_anchor(&a->rate, &a->base->seen);
+		struct observation base = a->base->seen;
+		base.rate = a->again && a->base == a->now ? advice_present_rate(a) : base.rate;
+		rate_model_anchor(&a->rate, &base);
 	}
 	return a->has_rate;
 }
@@ -2110,16 +2112,13 @@ static double differs_by(const struct advice *a)
 
 static const struct setting_list no_settings = {0};
 
-// Runs the present configuration once more where other programs took CPUs from it, or from the run
-// that it is compared with: these may have been more in one than in the other. Returns 0 or
-// -ENOMEM.
-static int run_again(struct work *w, const struct advice_probe *other, struct error *e)
+// Runs the present configuration once more. Returns 0 or -ENOMEM.
+static int run_again(struct work *w, enum stage stage, const char *why_again, struct error *e)
 {
 	struct advice *a = w->a;
 	struct advice_probe *p;
 	struct error why = {0};
-	bool busy = is_busy(a, a->now) || is_busy(a, other);
-	if (!busy || a->again || !has_time(w, a->now->seconds)) {
+	if (a->again || !has_time(w, a->now->seconds)) {
 		return 0;
 	}
 	const struct wish wish = {.step = ADVICE_AGAIN,
@@ -2128,7 +2127,7 @@ static int run_again(struct work *w, const struct advice_probe *other, struct er
 		.settings = &no_settings,
 		.iterations = LINE_ITERATIONS,
 		.seconds = RATE_SECONDS};
-	say_probe(w, STAGE_AGAIN, "the unmodified job again, because other programs are busy");
+	say_probe(w, stage, "the unmodified job again, because %s", why_again);
 	int r = make(w, &wish, &p, &why);
 	if (r == -ENOMEM) {
 		return error_set(e, ENOMEM, "out of memory");
@@ -2149,12 +2148,32 @@ static int run_again(struct work *w, const struct advice_probe *other, struct er
 	return 0;
 }
 
+// The same where other programs took CPUs from it, or from the run that it is compared with: these may
+// have been more in one than in the other.
+static int run_again_if_busy(struct work *w, const struct advice_probe *other, struct error *e)
+{
+	bool busy = is_busy(w->a, w->a->now) || is_busy(w->a, other);
+	return busy ? run_again(w, STAGE_AGAIN, "other programs are busy", e) : 0;
+}
+
+// The same where its rate contradicts what the other runs let expect: that of a machine whose CPUs are
+// shared may have changed meanwhile, unseen, and all predictions are in proportion to it.
+static int run_again_if_odd(struct work *w, struct error *e)
+{
+	struct advice *a = w->a;
+	if (!fit_rate(w) || a->base != a->now) {
+		return 0;
+	}
+	bool odd = a->rate.scale > ADVICE_ODD || a->rate.scale < 1 / ADVICE_ODD;
+	return odd ? run_again(w, STAGE_WORKERS, "the other runs let expect another rate", e) : 0;
+}
+
 // Compares what is advised with both runs of the present configuration. Returns 0 or -ENOMEM.
 static int compare_again(struct work *w, struct error *e)
 {
 	struct advice *a = w->a;
 	bool compared = a->measured && !a->keep;
-	int r = compared ? run_again(w, a->measured, e) : 0;
+	int r = compared ? run_again_if_busy(w, a->measured, e) : 0;
 	if (r < 0 || !compared || !a->again) {
 		return r;
 	}
@@ -2580,7 +2599,7 @@ static int take_allocator(struct work *w, const struct setting_list *settings,
 	struct advice_probe *p, const struct advice_probe *before, struct error *e)
 {
 	struct advice *a = w->a;
-	int r = run_again(w, p, e);
+	int r = run_again_if_busy(w, p, e);
 	struct estimate present = advice_present_rate(a);
 	const struct estimate *rate = before == a->now ? &present : &before->seen.rate;
 	struct estimate gain = ratio(&p->seen.rate, rate);
@@ -2750,6 +2769,7 @@ int advice_make(const struct advice_config *config, struct advice *ret, struct e
 		r = r < 0 ? r : find_largest(&w, e);
 	}
 	r = r < 0 ? r : ret->now ? probe_workers(&w, e) : 0;
+	r = r < 0 ? r : ret->now ? run_again_if_odd(&w, e) : 0;
 	if (r == 0 && ret->now) {
 		advise(&w);
 		r = compare_again(&w, e);

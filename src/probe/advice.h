@@ -45,6 +45,8 @@
 #define REQUEST_TIME_MARGIN 0.2
 // Other programs that use this share of the CPUs change rates.
 #define ADVICE_BUSY 0.2
+// The present rate over what all runs together let expect, or the reverse, from which on it runs again.
+#define ADVICE_ODD 1.25
 
 struct probe_overlay;
 
