@@ -121,10 +121,9 @@ leg_browser() {
 # A copy of the sources that belongs to nobody in particular, built with sanitizers and tested by him. In
 # no folder like /tmp, from where nothing is put into jobs.
 leg_user() {
-	if [ "$(id -u)" != 0 ]; then
-		echo 'skipped: user: this is an ordinary user'
-		echo 'user: 0 passed, 0 failed, 1 skipped'
-		return 0
+	if [ "$(id -u)" != 0 ]; then # this is one
+		CC=clang suites user 'unit cli -jobs' -Db_sanitize=address,undefined -Db_lundef=false -Dworkloads=disabled
+		return
 	fi
 	local home
 	home=$(mktemp -d "${STRAIN_USER_PARENT:-/opt}/strain-user-XXXXXX") || return 1

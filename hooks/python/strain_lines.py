@@ -54,7 +54,9 @@ PLACES = 1024  # further ones are counted without a place
 FRAMES = 200  # of a stack, from the innermost
 BYTES = 512 << 10  # of the file
 NAME = 200  # bytes of a file's or a function's name: its end, its beginning
-THREADS = 16
+THREADS = 16  # others, that are looked at
+FRAMES_OF_OTHERS = 40
+RAN = 0.2  # of the time since the last look: the thread runs
 NEAR_COLLECTION = 100  # objects; a look makes one for each thread
 SIGNALS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT")  # of a thread's own doing
 
@@ -100,18 +102,9 @@ class Places:
             return False
         return not os.path.realpath(name).startswith(self._others)
 
-    def look(self, frame):
-        """(phase, line, file, function) of a stack; None: no line. The outermost phase counts: a module that
-        a backward pass calls is backward."""
-        # First all that needs a frame: what follows may release the lock, and the frame's locals with it.
-        stack = []
-        while frame is not None and len(stack) < FRAMES:
-            stack.append((frame.f_code, frame.f_lineno))
-            frame = frame.f_back
-        return self.classify(stack)
-
     def classify(self, stack):
-        """The same of (code, line) pairs, the innermost first."""
+        """(phase, line, file, function) of a stack of (code, line) pairs, the innermost first; None: no line. The
+        outermost phase counts: a module that a backward pass calls is backward."""
         place = phase = within = None
         for code, line in stack:
             name = code.co_filename
@@ -135,9 +128,18 @@ class Places:
         return ("/site-packages/" in name or "/dist-packages/" in name) and "/torch/" not in name
 
 
+def stack_of(frame, most):
+    """The (code, line) pairs of a frame and those that called it. Nothing here releases the lock."""
+    stack = []
+    while frame is not None and len(stack) < most:
+        stack.append((frame.f_code, frame.f_lineno))
+        frame = frame.f_back
+    return stack
+
+
 def _name_of(code):
     """A function's name, with its class from Python 3.11 on."""
-    return getattr(code, "co_qualname", code.co_name)
+    return getattr(code, "co_qualname", code.co_name).rpartition("<locals>.")[2]
 
 
 def _text(name, end):
@@ -188,6 +190,7 @@ class Lines:
         self._unknown = 0  # looks at a running thread without a known line
         self._interrupted = None  # its place
         self._seen = set()  # all places so far
+        self._ran = {}  # by thread: its CPU time in ns at a look, and when that was
         self._room = BYTES
         self._over = False
         self._write(b"process %d %d\n" % (self._namespace(), time.monotonic_ns()))
@@ -223,8 +226,9 @@ class Lines:
 
     def count(self, waited_s):
         """Looks once; waited_s: time waited for the lock."""
-        place = self._look()
-        self._look_at_others()
+        place, others = self._look(True)
+        for thread, stack in others:
+            self._add_other(thread, stack)
         if waited_s < AT_ONCE_S:
             self._add(self._counts, place)
         elif waited_s >= sys.getswitchinterval() or self._interrupt():
@@ -233,16 +237,39 @@ class Lines:
         elif place is not None:
             self._unknown += 1
 
-    def _look(self):
-        return self._places.look(self._frames().get(self._thread))
+    def _look(self, others):
+        """The place of the thread that is looked at, and (thread, stack) of others, if asked for."""
+        # First all that needs frames: what follows may release the lock, and their functions return.
+        frames = self._frames()
+        stack = stack_of(frames.pop(self._thread, None), FRAMES)
+        frames.pop(_thread.get_ident(), None)
+        found = []
+        while others and frames and len(found) < THREADS:
+            thread, frame = frames.popitem()
+            found.append((thread, stack_of(frame, FRAMES_OF_OTHERS)))
+            del frame
+        frames.clear()
+        return self._places.classify(stack), found
 
-    def _look_at_others(self):
-        """The script's other threads are in the phase "thread"."""
-        own = (self._thread, _thread.get_ident())
-        for thread, frame in list(self._frames().items())[:THREADS]:
-            place = self._places.look(frame) if thread not in own else None
-            if place is not None and self._places.of(place[2])[0]:
-                self._add(self._counts, ("thread",) + place[1:])
+    def _add_other(self, thread, stack):
+        """The script's other threads are in the phase "thread", while they run."""
+        known = sys.modules.get("threading")
+        native = getattr(known and known._active.get(thread), "native_id", None)
+        if native is None:
+            return
+        try:
+            with open("/proc/self/task/%d/schedstat" % native, "rb") as file:
+                ran_ns = int(file.read().split()[0])
+        except (OSError, ValueError, IndexError):
+            return  # it has ended, or the kernel does not count
+        before_ns, since = self._ran.get(thread, (ran_ns, 0))
+        now = time.monotonic()
+        self._ran[thread] = (ran_ns, now)
+        if ran_ns - before_ns < RAN * (now - since) * 1e9:
+            return
+        place = self._places.classify(stack)
+        if place is not None and self._places.of(place[2])[0]:
+            self._add(self._counts, ("thread",) + place[1:])
 
     def _frames(self):
         # CPython 3.11 makes frame objects under a lock that the destructor of a threading.local takes, too
@@ -272,7 +299,7 @@ class Lines:
                 if waited_s is None:
                     break
                 if waited_s >= FINE_S:
-                    self._interrupted = self._look()
+                    self._interrupted = self._look(False)[0]
                     break
         finally:
             Fine.end()
@@ -353,6 +380,7 @@ def _can_look():
 
 
 _looking = None  # the process that looks already
+_installed = None  # what looks at the process that trains
 
 
 def _start(directory, plan):
@@ -367,9 +395,14 @@ def _start(directory, plan):
 
 
 def install(directory, plan=ALL):
-    """Starts looking at this thread."""
+    """Starts looking at this thread; where there is a thread that looks, it looks at this one from now on."""
+    global _installed
+    if _installed is not None and _installed._pid == os.getpid():
+        _installed._thread = _thread.get_ident()
+        return
     lines = _start(directory, plan)
     if lines is not None:
+        _installed = lines
         os.register_at_fork(after_in_child=Fine.end)
         atexit.register(lines.end)
 

@@ -60,8 +60,8 @@ class PyTorch:
         self.backwards = 0  # running now, in all threads
         self.fetchers = []  # classes to be patched in children
         self.fetched = 0  # batches of this worker
-        few = os.environ.get("STRAIN_LINES") == "few"
-        self.lines_to = os.environ.get("STRAIN_MARKERS") if few else None
+        self.few_lines = os.environ.get("STRAIN_LINES") == "few"
+        self.lines_to = os.environ.get("STRAIN_MARKERS") if "STRAIN_LINES" in os.environ else None
         self.made = Optimizers()
         self.omitted = Omitted(self._tell)
         self.repeated = Repeated(self._tell)
@@ -426,7 +426,7 @@ class PyTorch:
                 return original(fetcher, index)
             strain_collect.follow()
             self.fetched += 1
-            if self.fetched == 2 and self.lines_to:
+            if self.fetched == 2 and self.few_lines and self.lines_to:
                 self._look_at_lines_of_worker()
             samples = len(index) if isinstance(index, (list, tuple)) else 0
             ring.begin(strain_ring.PREPARE, 0, samples)

@@ -1470,7 +1470,9 @@ static size_t list_rated(const struct advice *a, bool sure, struct observation *
 	size_t n = 0;
 	for (size_t i = 0; i < a->n; i++) {
 		const struct advice_probe *p = &a->probes[i];
-		bool usable = !p->failed && !p->apart &&
+		bool instead = a->first_refuted && p == a->again;
+		bool usable = !p->failed && (!p->apart || instead) &&
+		              !(a->first_refuted && p == a->now) &&
 		              (p->limit_bytes == 0 || p->step == ADVICE_ADVISED);
 		bool asked = p->step == ADVICE_WORKERS || p->step == ADVICE_ADVISED; // for its rate
 		if (usable && p->seen.iterations > 0 &&
@@ -2099,8 +2101,8 @@ struct estimate advice_present_rate(const struct advice *a)
 {
 	const struct estimate *one = &a->now->seen.rate;
 	const struct estimate *two = a->again ? &a->again->seen.rate : one;
-	return (struct estimate){(one->value + two->value) / 2, fmin(one->low, two->low),
-		fmax(one->high, two->high)};
+	double value = a->first_refuted ? two->value : (one->value + two->value) / 2;
+	return (struct estimate){value, fmin(one->low, two->low), fmax(one->high, two->high)};
 }
 
 // The faster of its two runs over the slower one; 1: there was one.
@@ -2148,24 +2150,28 @@ static int run_again(struct work *w, enum stage stage, const char *why_again, st
 	return 0;
 }
 
-// The same where other programs took CPUs from it, or from the run that it is compared with: these may
-// have been more in one than in the other.
+// The same where other programs took CPUs from it, or from the run that it is compared with: these
+// may have been more in one than in the other.
 static int run_again_if_busy(struct work *w, const struct advice_probe *other, struct error *e)
 {
 	bool busy = is_busy(w->a, w->a->now) || is_busy(w->a, other);
 	return busy ? run_again(w, STAGE_AGAIN, "other programs are busy", e) : 0;
 }
 
-// The same where its rate contradicts what the other runs let expect: that of a machine whose CPUs are
-// shared may have changed meanwhile, unseen, and all predictions are in proportion to it.
+// The same where its rate contradicts what the other runs let expect: that of a machine whose CPUs
+// are shared may have changed meanwhile, unseen, and all predictions are in proportion to it.
 static int run_again_if_odd(struct work *w, struct error *e)
 {
 	struct advice *a = w->a;
 	if (!fit_rate(w) || a->base != a->now) {
 		return 0;
 	}
+	double expected = a->now->seen.rate.value / a->rate.scale;
 	bool odd = a->rate.scale > ADVICE_ODD || a->rate.scale < 1 / ADVICE_ODD;
-	return odd ? run_again(w, STAGE_WORKERS, "the other runs let expect another rate", e) : 0;
+	int r = odd ? run_again(w, STAGE_WORKERS, "its rate does not fit the other runs", e) : 0;
+	double second = a->again ? a->again->seen.rate.value / expected : NAN;
+	a->first_refuted = odd && second < ADVICE_ODD && second > 1 / ADVICE_ODD;
+	return r;
 }
 
 // Compares what is advised with both runs of the present configuration. Returns 0 or -ENOMEM.

@@ -45,7 +45,8 @@
 #define REQUEST_TIME_MARGIN 0.2
 // Other programs that use this share of the CPUs change rates.
 #define ADVICE_BUSY 0.2
-// The present rate over what all runs together let expect, or the reverse, from which on it runs again.
+// The present rate over what all runs together suggest, or the reverse, from which on it runs
+// again.
 #define ADVICE_ODD 1.25
 
 struct probe_overlay;
@@ -222,6 +223,7 @@ struct advice {
 	char *workers_missing; // why other numbers of workers could not be tried
 	struct estimate gain; // measured over now; NAN: not measured
 	const struct advice_probe *again; // the present configuration once more; NULL: not made
+	bool first_refuted; // its first rate fits no other run, the second does: that one counts
 	struct estimate unclear_gain; // which made it keep the present one; NAN: another reason
 	// The best configuration for a number of CPUs, and the best number of workers for batch
 	// sizes that double from the present one.

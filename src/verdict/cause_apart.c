@@ -196,7 +196,7 @@ static void say_ranks(struct text *t, const struct facts *f, const struct cause 
 		append_why_slower(t, r);
 	} else if (is_alone(f)) {
 		text_format(t, ": this run has one of %" PRId64, r->world);
-	} else {
+	} else if (!f->gpu.used) { // else the loop may wait for the device there
 		cause_append_main_line(t, f);
 	}
 }

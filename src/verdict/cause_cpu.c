@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/cleanup.h"
+#include "base/parse.h"
 #include "base/words.h"
 #include "verdict/advice.h"
 #include "verdict/cause_kinds.h"
@@ -54,14 +55,22 @@ static void say_allocation(struct text *t, const struct facts *f, const struct c
 	cause_append_main_line(t, f);
 }
 
-// glibc raises both thresholds to the size of what is freed, unless the environment sets one.
+// glibc raises both thresholds up to 32 MiB to the size of what is freed, unless the environment
+// sets one.
+static bool is_low(const char *threshold)
+{
+	int64_t bytes;
+	return threshold && parse_integer(threshold, 0, INT64_MAX, &bytes, NULL) == 0 &&
+	       bytes < GLIBC_RAISES_TO;
+}
+
 static const char *unset_malloc(const struct facts *f)
 {
-	return f->malloc_map && f->malloc_trim
-	               ? "unset MALLOC_MMAP_THRESHOLD_ and MALLOC_TRIM_THRESHOLD_, or set "
-	       : f->malloc_map  ? "unset MALLOC_MMAP_THRESHOLD_, or set "
-	       : f->malloc_trim ? "unset MALLOC_TRIM_THRESHOLD_, or set "
-	                        : "";
+	bool map = is_low(f->malloc_map), trim = is_low(f->malloc_trim);
+	return map && trim ? "unset MALLOC_MMAP_THRESHOLD_ and MALLOC_TRIM_THRESHOLD_, or set "
+	       : map       ? "unset MALLOC_MMAP_THRESHOLD_, or set "
+	       : trim      ? "unset MALLOC_TRIM_THRESHOLD_, or set "
+	                   : "";
 }
 
 // No limit for memory kept at the top of the heap, and no blocks of their own: glibc would have
@@ -76,7 +85,7 @@ static void advise_allocation(struct book *b, const struct cause *cause)
 	advice_set(b, 0, SETTING_ENVIRONMENT, "%s", map);
 	text_append_string(&action, unset_malloc(b->f));
 	text_format(&action, "%s %s (glibc then keeps freed memory), or jemalloc", trim, map);
-	if (b->f->malloc_map || b->f->malloc_trim) {
+	if (is_low(b->f->malloc_map) || is_low(b->f->malloc_trim)) {
 		text_append_string(
 			&basis, "the job's environment sets when glibc returns memory; ");
 	}
@@ -746,7 +755,7 @@ static void say_python_threads(struct text *t, const struct facts *f, const stru
 			      "it takes ");
 	cause_append_share(t, cause);
 	if (f->thread_lines.n_tops > 0 && f->thread_lines.looks >= LOOKS_ENOUGH) {
-		cause_append_line(t, "; its thread is mostly in ", top, 1);
+		cause_append_line(t, "; other threads run mostly in ", top, 1);
 	}
 }
 

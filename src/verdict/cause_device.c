@@ -582,7 +582,8 @@ static void advise_handing_over(struct book *b, const struct cause *cause)
 static void advise_lines(struct book *b)
 {
 	const struct facts *f = b->f;
-	if (f->python && f->lines.looks == 0 && interprets(f) + calls_libraries(f) >= WORTH) {
+	if (f->python && f->lines.looks < LOOKS_ENOUGH &&
+		interprets(f) + calls_libraries(f) >= WORTH) {
 		advice_suggest_unknown(b, "find the lines with strain run --lines",
 			interprets(f) >= calls_libraries(f)
 				? "the interpreter executes the script's own code"
@@ -653,7 +654,7 @@ static void advise_short_steps(struct book *b, const struct cause *cause)
 static bool is_main_line_python(const struct facts *f)
 {
 	const struct line_place *top = cause_main_line(f);
-	return top && interprets_in_steps(f) >= MOST * top->share;
+	return top && !*top->phase && interprets_in_steps(f) >= MOST * top->share;
 }
 
 // Python code of the script itself.
@@ -662,15 +663,15 @@ static void advise_main_line(struct book *b)
 	const struct facts *f = b->f;
 	const struct line_place *top = cause_main_line(f);
 	struct text action = {0}, basis = {0};
-	text_append_string(&action, "do the work of ");
+	text_append_string(&action, "vectorise ");
 	words_append_place(&action, top->place, 60);
-	text_append_string(&action, " with operations on whole tensors, in loader workers, or less "
-				    "often");
+	text_append_string(&action, ", move it into loader workers, or call it less often");
 	words_append_percent(&basis, top->share);
 	text_append_string(&basis, " of the samples of lines are there; the interpreter takes ");
 	words_append_percent(&basis, interprets_in_steps(f));
 	text_append_string(&basis, " of each iteration");
-	advice_suggest_at_most(b, interprets_in_steps(f), &action, &basis);
+	double most = fmin(0.99, top->share + 2 * top->error);
+	advice_suggest_at_most(b, fmax(most, interprets_in_steps(f)), &action, &basis);
 }
 
 static void advise_launch(struct book *b, const struct cause *cause)
@@ -724,7 +725,7 @@ static double computing_share(const struct facts *f, const struct causes *found)
 	const struct cause *contention = causes_get(found, BOTTLENECK_CONTENTION);
 	double step = step_share(f), launch = found_share(found, BOTTLENECK_LAUNCH);
 	double lost = contention ? fmax(cause_known(f->main_queued), cause_dilation(f)) : 0;
-	launch -= calls_operations(f) + computes_arrays(f); // which are in no step
+	launch -= calls_operations(f) + calls_libraries(f); // which are in no step
 	double computes = gpu_known(f) ? fmin(step, gpu_computing(f)) : launch > step ? 0 : step;
 	// The undisturbed time of a step is computing, however long the thread lacks a CPU.
 	double least = fmin(computes, cause_known(f->undisturbed_s) / f->length_s.value);
@@ -793,7 +794,7 @@ static void say_compute(struct text *t, const struct facts *f, const struct caus
 	if (beside > 0) {
 		text_append_string(t, ", ");
 		words_append_percent(t, beside);
-		text_append_string(t, " outside the model");
+		text_append_string(t, " outside modules, backward and optimizer");
 		cause_append_line(t, ", mostly in ", &f->lines.outside, outside_part(f, beside));
 	}
 }
@@ -950,7 +951,11 @@ static bool advise_embeddings(struct book *b)
 // not that of the computing.
 static double computes_beside_model(const struct facts *f)
 {
-	bool model = facts_share(f, PHASE_FORWARD) >= WORTH && !f->gpu.used;
+	bool steps = facts_share(f, PHASE_FORWARD) >= WORTH && facts_share(f, PHASE_BACKWARD) > 0 &&
+	             facts_share(f, PHASE_OPTIMIZER) > 0;
+	// torch.autograd.grad() is a backward pass without a mark.
+	bool marked = f->lines.in_backward <= facts_share(f, PHASE_BACKWARD) + BACKWARD_UNMARKED;
+	bool model = f->framework == FRAMEWORK_PYTORCH && steps && marked && !f->gpu.used;
 	double elsewhere = model ? computes_elsewhere(f) : 0;
 	return elsewhere >= BESIDE_MODEL ? elsewhere : 0;
 }
@@ -963,20 +968,22 @@ static void advise_beside_model(struct book *b)
 	if (!(share > 0)) {
 		return;
 	}
-	bool line = *f->lines.outside.place && f->lines.outside.share >= MOST;
-	text_append_string(&action, "compute ");
-	if (line) {
-		text_append_string(&action, "what ");
+	if (cause_has_line(&f->lines.outside, outside_part(f, share))) {
+		text_append_string(&action, "run ");
 		words_append_place(&action, f->lines.outside.place, 60);
-		text_append_string(&action, " does less often, or on fewer values");
 	} else {
-		text_append_string(&action, "metrics, statistics and targets less often, or on "
-					    "fewer values");
+		text_append_string(&action, "run metrics, statistics and targets");
 	}
+	text_append_string(&action,
+		" less often, or on fewer values; if it is a part of the loss, with "
+		"fewer operations");
+	text_append_string(&basis, "arithmetic outside modules, backward and optimizer takes ");
 	words_append_percent(&basis, share);
-	text_append_string(&basis, " of each iteration computes outside forward, backward and "
-				   "optimizer");
-	advice_suggest_at_most(b, share, &action, &basis);
+	text_append_string(&basis, " of each iteration");
+	// With it go the page faults of its tensors, and the code that calls it.
+	double apart = calls_libraries(f) + loops_over_elements(f);
+	advice_suggest_at_most(
+		b, fmax(share, facts_share(f, PHASE_OTHER) - apart), &action, &basis);
 }
 
 static void advise_callbacks(struct book *b)

@@ -32,11 +32,17 @@ void cause_append_share(struct text *t, const struct cause *cause)
 	text_append_string(t, " of each iteration");
 }
 
+bool cause_has_line(const struct line_place *line, double part)
+{
+	// More than all of it: the cause is elsewhere, too.
+	return *line->place && part <= 1 + UNSEEN &&
+	       line->share - line->error + fmin(1, part) - 1 >= MOST * fmin(1, part);
+}
+
 void cause_append_line(
 	struct text *t, const char *words, const struct line_place *line, double part)
 {
-	part = fmin(1, part);
-	if (*line->place && line->share + part - 1 >= MOST * part) {
+	if (cause_has_line(line, part)) {
 		text_append_string(t, words);
 		words_append_place(t, line->place, 60);
 	}
@@ -44,11 +50,9 @@ void cause_append_line(
 
 const struct line_place *cause_main_line(const struct facts *f)
 {
-	const struct line_place *top = &f->lines.tops[0];
-	bool call = strcmp(top->phase, "backward") == 0 || strcmp(top->phase, "optimizer") == 0;
-	bool main = f->lines.looks >= LOOKS_ENOUGH && f->lines.n_tops > 0 &&
-	            top->share >= LINE_MAIN && !call;
-	return main ? top : NULL;
+	const struct line_place *main = &f->lines.main;
+	bool is = f->lines.looks >= LOOKS_ENOUGH && *main->place && main->share >= LINE_MAIN;
+	return is ? main : NULL;
 }
 
 void cause_append_main_line(struct text *t, const struct facts *f)

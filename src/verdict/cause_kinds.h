@@ -75,8 +75,10 @@ extern const struct cause_kind cause_network, cause_ranks, cause_validation, cau
 double cause_known(double value);
 // "31 % of each iteration".
 void cause_append_share(struct text *t, const struct cause *cause);
-// Appends words and "train.py:42 augment()" if a cause that takes this part of the time that was
-// sampled must be mostly there, whatever else was.
+// Whether a cause that takes this part of the time that was sampled must be mostly in a function,
+// whatever else was.
+bool cause_has_line(const struct line_place *line, double part);
+// Appends words and "train.py:42 augment()" if so.
 void cause_append_line(
 	struct text *t, const char *words, const struct line_place *line, double part);
 // The function of the script with the most samples of lines, if it has LINE_MAIN of them and they

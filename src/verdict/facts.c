@@ -1399,6 +1399,18 @@ static void put_place(
 		function ? "()" : "");
 }
 
+// looks: of which its samples are a share.
+static void put_line(const struct script_lines *shares, const struct line_group *group,
+	uint64_t looks, struct line_place *ret)
+{
+	ret->share = (double)group->samples / (double)looks;
+	ret->error = sqrt(ret->share * (1 - ret->share) / (double)looks);
+	put_place(shares, group->top, ret->place, sizeof(ret->place));
+	if (group->top->phase) {
+		snprintf(ret->phase, sizeof(ret->phase), "%s", group->top->phase);
+	}
+}
+
 // The most frequent one of a phase; "": outside of all phases, which has no name.
 static void fill_line_in(const char *phase, const struct script_lines *shares,
 	const struct line_group *groups, size_t n, struct line_place *ret)
@@ -1413,8 +1425,39 @@ static void fill_line_in(const char *phase, const struct script_lines *shares,
 		}
 	}
 	if (top && looks >= LOOKS_ENOUGH) {
-		ret->share = (double)top->samples / (double)looks;
-		put_place(shares, top->top, ret->place, sizeof(ret->place));
+		put_line(shares, top, looks, ret);
+	}
+}
+
+static bool is_call(const char *phase)
+{
+	return phase && (strcmp(phase, "backward") == 0 || strcmp(phase, "optimizer") == 0 ||
+				strcmp(phase, "data") == 0);
+}
+
+static bool calls_phases(const struct script_line *line, const struct line_group *groups, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct script_line *other = groups[i].top;
+		if (is_call(other->phase) && strcmp(other->function, line->function) == 0 &&
+			strcmp(other->file, line->file) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static void fill_main_line(const struct script_lines *shares, const struct line_group *groups,
+	size_t n, struct line_facts *ret)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct script_line *top = groups[i].top;
+		double share = (double)groups[i].samples / (double)shares->samples;
+		bool backward = top->phase && strcmp(top->phase, "backward") == 0;
+		ret->in_backward += backward ? share : 0;
+		if (!*ret->main.place && !calls_phases(top, groups, n)) {
+			put_line(shares, &groups[i], shares->samples, &ret->main);
+		}
 	}
 }
 
@@ -1429,13 +1472,9 @@ static void fill_lines_of(const struct analysis *a, enum script_lines_of of, str
 	ret->looks = shares.samples;
 	ret->of_trainer = shares.of_trainer;
 	for (size_t i = 0; i < n && i < LINE_TOPS; i++) {
-		struct line_place *top = &ret->tops[ret->n_tops++];
-		top->share = (double)groups[i].samples / (double)shares.samples;
-		put_place(&shares, groups[i].top, top->place, sizeof(top->place));
-		if (groups[i].top->phase) {
-			snprintf(top->phase, sizeof(top->phase), "%s", groups[i].top->phase);
-		}
+		put_line(&shares, &groups[i], shares.samples, &ret->tops[ret->n_tops++]);
 	}
+	fill_main_line(&shares, groups, n, ret);
 	fill_line_in("", &shares, groups, n, &ret->outside);
 	fill_line_in("data", &shares, groups, n, &ret->data);
 	script_lines_done(&shares);
@@ -1499,6 +1538,9 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 	fill_lines(a, ret);
 	if (a->tables.reader) {
 		fill_settings(a->tables.reader, ret);
+	}
+	if (ret->framework != FRAMEWORK_PYTORCH) { // whose frames tell the phases of lines
+		ret->lines.outside = ret->lines.data = ret->lines.main = (struct line_place){0};
 	}
 	facts_doubt_data(ret);
 	thread_facts_fill(a, analysis_trainer(a), &stretch, ret);

@@ -283,6 +283,7 @@ struct facts {
 		bool of_trainer; // by a thread of the training process
 		struct line_place {
 			double share; // of these
+			double error; // standard error of it
 			// "train.py:42 augment()": its most frequent line; from the job: escape it
 			char place[160];
 			char phase[16]; // "": none
@@ -291,6 +292,10 @@ struct facts {
 		// The most frequent one outside of all phases, and while a batch is prepared or
 		// waited for: shares of the looks there. place "": too few.
 		struct line_place outside, data;
+		// The most frequent function that is not the training loop, which calls backward,
+		// the optimizer or the loader. place "": none.
+		struct line_place main;
+		double in_backward; // share of the samples in this phase, by the stack
 	} lines, thread_lines, worker_lines;
 	bool double_precision; // matrix kernels of doubles have most of the samples of matrix
 	                       // kernels

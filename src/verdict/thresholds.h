@@ -95,9 +95,12 @@
 // Looks at what a thread waits for: with this number, the largest kind is known, and its share
 // within 11 points.
 #define LOOKS_ENOUGH 20
-// Computing outside of the phases of a step from which on it is named: losses that the script
-// computes itself take less.
+// Computing outside of the phases of a step from which on it is named.
 #define BESIDE_MODEL 0.2
+// By how much more the stacks may show backward passes than their marks.
+#define BACKWARD_UNMARKED 0.15
+// glibc's own thresholds of malloc follow what is freed up to this size.
+#define GLIBC_RAISES_TO (32 << 20)
 // Share of the samples of lines from which on a second line is worth naming.
 #define LINE_WORTH 0.1
 // The same from which on a function is named with a cause that is not known to be in it.

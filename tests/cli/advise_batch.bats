@@ -231,17 +231,18 @@ can_limit() {
 	[ "$(field '"seconds" in a["thesis"]' kept/advice.json)" = True ]
 }
 
-@test "a first run that was slower than all others let expect is made again" {
+@test "a first run that was slower than all others suggest is made again" {
 	has_torch
 	export OMP_NUM_THREADS=1
 	run -0 --separate-stderr "$STRAIN" advise --limit 5s --memory 2GB --json -o kept -- \
 		/usr/bin/python3 "$SOURCE_ROOT/tests/cli/advise_small.py" --epochs 2000 --batch-size '{batch_size=64}' \
 		--first "$BATS_TEST_TMPDIR/first"
 	echo "$stderr" "$output"
-	[[ $stderr == *"the unmodified job again, because the other runs let expect another rate"* ]]
+	[[ $stderr == *"the unmodified job again, because its rate does not fit the other runs"* ]]
 	[ "$(field '[r["step"] for r in runs].count("again")' kept/advice.json)" = 1 ]
 	local present='[r["rate"] for r in runs if r["step"] in ("now", "again")]'
-	[ "$(field "$present[1] > 1.5 * $present[0] and abs(a['rate']['now'] - sum($present) / 2) < 1e-6" kept/advice.json)" = True ]
+	# The second one fits, and counts alone; or both, where the machine was busy then.
+	[ "$(field "$present[1] > 1.5 * $present[0] and a['rate']['now'] in ($present[1], sum($present) / 2)" kept/advice.json)" = True ]
 }
 
 @test "a command that does not follow its batch size is found out" {
