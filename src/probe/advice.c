@@ -69,6 +69,9 @@
 // Where memory does not grow with the batch size: the next one, and how often.
 #define CLIMB 4
 #define CLIMBS_MAX 2
+// A run under the limit that needs less than this share of it would have passed with any of the
+// memory that equal runs need.
+#define FAR_BELOW 0.85
 // Seconds of iterations of the run that confirms; and an error of the rate that ends it no sooner.
 #define LASTING_SECONDS 15.0
 #define LASTING_ERROR 1e-9
@@ -1139,9 +1142,9 @@ static int verify(
 	             a->limit_kind == ADVICE_LIMIT_ADDRESS_SPACE;
 	if (isfinite(bytes) && (!under || a->limit_kind == ADVICE_LIMIT_ADDRESS_SPACE)) {
 		add_point(w, p);
-	} else if (isfinite(bytes) && is_regular(a) && bytes < 0.97 * a->limit_bytes) {
+	} else if (isfinite(bytes) && bytes < (is_regular(a) ? 0.97 : FAR_BELOW) * a->limit_bytes) {
 		// Far enough below the limit that reclaim changed nothing. If memory is irregular,
-		// the runs that pass are those that happened to need less.
+		// those that pass close to it are those that happened to need less.
 		add_point(w, p);
 	}
 	if (!under && bytes > usable_bytes(w)) {
