@@ -153,7 +153,7 @@ can_limit() {
 	"$STRAIN" show kept | grep -q "should pass nine runs in ten, .* ran once under the limit of 330 MB"
 	for _ in 1 2; do
 		"$STRAIN" run --no-verdict --force -o fits --memory 330MB -- \
-			/usr/bin/python3 varies.py --batch-size "$(field 'int(largest["value"])')"
+			/usr/bin/python3 varies.py --batch-size "$(field 'int(largest["low"])')" # nearly all pass
 	done
 }
 
