@@ -254,7 +254,7 @@ class Lines:
     def _add_other(self, thread, stack):
         """The script's other threads are in the phase "thread", while they run."""
         known = sys.modules.get("threading")
-        native = getattr(known and known._active.get(thread), "native_id", None)
+        native = getattr(getattr(known, "_active", {}).get(thread), "native_id", None)
         if native is None:
             return
         try:
