@@ -154,11 +154,11 @@ job_with() { # BATCH
 }
 
 @test "memory that does not grow with the batch size at first, and memory that never does" {
-	run -0 --separate-stderr advise --memory 300MB --json -o kept -- --least 40
+	run -0 --separate-stderr advise --limit 20s --memory 300MB --json -o kept -- --least 40
 	echo "$stderr" "$output"
 	# 1 MiB a sample, twice: what an iteration holds while it takes the next
 	[ "$(field '110 < largest["verified"] < 145, largest["open"]' kept/advice.json)" = "(True, False)" ]
-	run -0 --separate-stderr advise --memory 300MB -o open -- --least 64 --constant
+	run -0 --separate-stderr advise --limit 20s --memory 300MB -o open -- --least 64 --constant
 	echo "$stderr" "$output"
 	[[ $(tr -s ' \n' ' ' <<<"$output") == *"larger ones may fit, since memory does not grow with the batch size up to there"* ]]
 	[ "$(field 'largest["open"], largest["high"], largest["missing"]' open/advice.json)" = "(True, None, None)" ]
