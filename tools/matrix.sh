@@ -140,9 +140,9 @@ leg_user() {
 			UBSAN_OPTIONS="$ubsan_options:log_path=$home/found/undefined" \
 			sh -c 'tools/build.sh -Dpages=disabled -Dworkloads=disabled -Db_sanitize=address,undefined \
 				-Db_lundef=false >build.log 2>&1 || { tail -n 40 build.log; exit 1; }
-				exec tools/run_suites.sh build testlog --suite unit --suite cli --no-suite jobs >/dev/null' &&
-			count_found "$home/found" && summarize user build/meson-logs testlog "$home/found.json"
-	)
+				exec tools/run_suites.sh build testlog --suite unit --suite cli --no-suite jobs >/dev/null'
+	) && count_found "$home/found" &&
+		summarize user "$home/strain/build/meson-logs" testlog "$home/found.json" # not by a copy of his
 	local status=$?
 	rm -rf "$home"
 	return "$status"

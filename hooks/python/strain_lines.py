@@ -355,13 +355,14 @@ class Lines:
                 yield interval_s
 
     def end(self):
-        """The process ends."""
+        """The process ends. Returns whether the thread has ended."""
         try:
             if os.getpid() == self._pid:
                 self._stop.release()
-                self._stopped.acquire(True, ENDS_S)
+                return self._stopped.acquire(True, ENDS_S)
         except Exception:
             pass
+        return False
 
 
 def _can_look():

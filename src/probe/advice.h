@@ -11,8 +11,8 @@
 //     workers   with workers, if the job has none and waits for its batches
 //     verify    the largest batch that should fit, under the limit itself
 //     advised   the advised configuration: its rate beside the predicted one
-//     again     the job as it is once more, where other programs are busy: what the advised one
-//               gains is then not by chance
+//     again     the job as it is once more, where other programs are busy or its rate fits no
+//               other run: what the advised one gains is then not by chance
 //     request   the advised configuration under exactly the limits to ask for
 //     converge  the present and the advised configuration, with epochs of full length, to compare
 //               how the loss falls

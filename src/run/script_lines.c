@@ -105,8 +105,8 @@ int script_lines_load(
 	}
 	text_format(&of, "%lld", (long long)analysis_trainer(a));
 	int r = of.failed ? -ENOMEM : load_of(a, of.data, threads, ret);
+	ret->of_trainer = ret->samples > 0;
 	if (r < 0 || ret->samples > 0 || threads) {
-		ret->of_trainer = true;
 		return r;
 	}
 	text_clear(&of);

@@ -105,6 +105,38 @@ static void put_file(const char *folder, const char *name, const char *text)
 	assert_int_equal(fclose(file), 0);
 }
 
+// A job that writes as much as it can.
+static void rows_of_all_files_are_bounded(void **state)
+{
+	(void)state;
+	enum { FILES = 80, ROWS = 2100, BOUND = 65 * 2048 };
+	char folder[] = "/tmp/strain-lines-XXXXXX", name[64];
+	_cleanup_text_ struct text text = {0};
+	struct line_counts counts;
+	size_t rows = 0;
+	assert_non_null(mkdtemp(folder));
+	for (int i = 0; i < ROWS; i++) {
+		text_format(&text, "1\t\t%d\ta.py\tf\n", i);
+	}
+	for (int i = 1; i <= FILES; i++) {
+		snprintf(name, sizeof(name), "lines-%d", i);
+		put_file(folder, name, text.data);
+	}
+	int directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(line_counts_read(directory, &counts), 0);
+	for (size_t i = 0; i < counts.n; i++) {
+		rows += counts.processes[i].n;
+	}
+	assert_in_range(rows, 2048, BOUND);
+	line_counts_done(&counts);
+	close(directory);
+	for (int i = 1; i <= FILES; i++) {
+		snprintf(name, sizeof(name), "%s/lines-%d", folder, i);
+		(void)unlink(name);
+	}
+	assert_int_equal(rmdir(folder), 0);
+}
+
 static void files_of_the_directory_are_read(void **state)
 {
 	char folder[] = "/tmp/strain-lines-XXXXXX";
@@ -142,6 +174,7 @@ int main(void)
 		cmocka_unit_test(names_can_be_shown),
 		cmocka_unit_test(rows_are_bounded),
 		cmocka_unit_test(files_of_the_directory_are_read),
+		cmocka_unit_test(rows_of_all_files_are_bounded),
 	};
 	return cmocka_run_group_tests_name("line counts", tests, NULL, NULL);
 }

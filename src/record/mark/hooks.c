@@ -31,6 +31,7 @@ enum {
 	FILE_BYTES = 512 << 10, // upper bound of the hook's files
 	ALL_BYTES = 64 * FILE_BYTES, // of all files
 	ROWS_MAX = 2048, // per process; the hook keeps half as many places
+	ALL_ROWS = 64 * ROWS_MAX, // from which on no further file is read
 	FIELDS = 5,
 };
 #define SAMPLES_MOST INT32_MAX // per row
@@ -204,11 +205,15 @@ int line_counts_read(int directory, struct line_counts *ret)
 	}
 	int r = 0;
 	unsigned files = 0;
+	size_t rows = 0;
 	ssize_t left = ALL_BYTES;
-	for (struct dirent *entry; r == 0 && (entry = readdir(listing)) && files < FILES_MAX;) {
+	for (struct dirent *entry;
+		r == 0 && (entry = readdir(listing)) && files < FILES_MAX && rows < ALL_ROWS;) {
 		if (strncmp(entry->d_name, "lines-", strlen("lines-")) == 0) {
 			files++;
+			size_t before = ret->n;
 			r = take_counts_file(ret, dirfd(listing), entry->d_name, buffer, &left);
+			rows += ret->n > before ? ret->processes[before].n : 0;
 		}
 	}
 	closedir(listing);
