@@ -166,12 +166,12 @@ def main():
             count_test(second, counts)
     except (OSError, ValueError) as error:
         counts.failed.append(str(error))
+    for line in counts.skipped:
+        print(f"skipped: {line}")
     for line in unsteady:
         print(f"unsteady: {line}: failed beside others, passed by itself")
     for line in counts.failed:
         print(f"failed: {line}")
-    for line in counts.skipped:
-        print(f"skipped: {line}")
     print(arguments.label + counts.line())
     return 1 if counts.failed or not counts.passed else 0
 
