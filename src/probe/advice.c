@@ -1889,7 +1889,7 @@ static double take_seen(const struct advice *a, struct advice_choice *c)
 		            (workers_of(p) == c->workers || workers_of(p) < 0);
 		if (same && !p->failed && !p->seen.killed && !p->apart && p->seen.rate.value > 0 &&
 			(p->step == ADVICE_NOW || p->step == ADVICE_ADVISED)) {
-			c->at.rate = p->seen.rate;
+			c->at.rate = p == a->now ? advice_present_rate(a) : p->seen.rate;
 			bytes = grown_bytes(a, p);
 		}
 	}
