@@ -16,6 +16,11 @@ gradients at each step. They are counted, not called.
 Backward passes of one step that each keep the graph for the next (retain_graph=True), as where each of
 several losses has its own: they go through the part that the losses share again and again. Counted in
 the first steps, and told if all of them have some.
+
+Gradients that are zeroed before a step uses them: those that the generator of a GAN gets from the loss of its
+discriminator, if its images were not detached. For each optimizer, a few of its parameters are looked at
+where it steps and where its gradients are zeroed: whether they have got gradients since. If zeroing finds some most
+times, the run has that.
 """
 
 import weakref
@@ -24,6 +29,9 @@ STEPS = 3
 MODULES = 8  # called directly, not by another one
 MOST = 0.5  # of the parameters
 COUNTED = 8  # steps whose backward passes are counted
+FOLLOWED = 24  # steps in which zeroed gradients are looked for: a few of each model's, where one has five
+PASSES = 2000  # backward passes in these
+LOOKED_AT = 4  # parameters of an optimizer
 
 
 class Omitted:
@@ -121,3 +129,104 @@ class Repeated:
         self._passes = self._kept = 0
         if not self.left and self._least_kept > 0:
             self._tell((("optimizer_backwards", str(self._least_passes)), ("optimizer_backwards_kept", str(self._least_kept))))
+
+
+class _Gradients:
+    """Those of one optimizer. passes: number of the last backward pass before they were used or zeroed."""
+
+    __slots__ = ("tensors", "ids", "state", "passes", "used", "zeroed", "times", "times_zeroed", "entered")
+
+    def __init__(self, optimizer):
+        tensors = [tensor for group in optimizer.param_groups for tensor in group["params"]]
+        self.ids = {id(tensor) for tensor in tensors}
+        places = {i * (len(tensors) - 1) // max(1, LOOKED_AT - 1) for i in range(LOOKED_AT)}
+        self.tensors = [weakref.ref(tensors[place]) for place in places] if tensors else []
+        self.passes = self.used = self.zeroed = self.times = self.times_zeroed = 0
+        self.entered = set()  # by which models passes began that computed some for nothing: this optimizer's?
+        self.state = self.look()
+
+    def look(self):
+        """What tells gradients from later ones; () if there are none."""
+        gradients = [tensor.grad for tensor in (reference() for reference in self.tensors) if tensor is not None]
+        return tuple((id(gradient), gradient._version) for gradient in gradients if gradient is not None)
+
+
+class Discarded:
+    """Gradients that no step uses. left: the steps until it is over."""
+
+    __slots__ = ("left", "_entered", "_last", "_by", "_tell")
+
+    def __init__(self, tell):
+        self.left = FOLLOWED
+        self._entered = []  # for each pass, the id of a parameter of the model called last before it, or None
+        self._last = None
+        self._by = {}  # by an optimizer's id
+        self._tell = tell
+
+    @property
+    def _passes(self):
+        return len(self._entered)
+
+    def called(self, module):
+        """The outermost module is called with gradients."""
+        parameter = next(module.parameters(), None)
+        if parameter is not None:  # not a loss
+            self._last = id(parameter)
+
+    def passed(self):
+        """A backward pass begins."""
+        self._entered.append(self._last)
+        self._last = None
+        if self._passes >= PASSES:
+            self.stop()
+
+    def stop(self):
+        """Nothing is known."""
+        self.left = 0
+        self._by.clear()
+        self._entered.clear()
+        self._last = None
+
+    def stepped(self, optimizer):
+        """An optimizer's step has ended."""
+        if not self.left:
+            return
+        self.left -= 1
+        known = self._by.get(id(optimizer))
+        if known is None:
+            known = self._by[id(optimizer)] = _Gradients(optimizer)
+            known.passes = self._passes - 1
+        known.used += self._passes - known.passes
+        self._keep(known)
+        if not self.left:
+            self._finish()
+
+    def zeroes(self, parameters):
+        """Gradients of these are about to be zeroed; returns what to call afterwards."""
+        ids = {id(tensor) for tensor in parameters}
+        meant = [known for known in self._by.values() if known.ids & ids and self._passes > known.passes]
+        for known in meant:
+            state = known.look()
+            known.times += 1
+            if state and state != known.state:
+                known.times_zeroed += 1
+                known.zeroed += self._passes - known.passes
+                known.entered |= {last and last in known.ids for last in self._entered[known.passes:]}
+        return lambda: [self._keep(known) for known in meant]
+
+    def _keep(self, known):
+        known.passes = self._passes
+        known.state = known.look()
+
+    def _finish(self):
+        known = list(self._by.values())
+        apart = all(not one.ids & other.ids for one in known for other in known if one is not other)
+        wasting = [one for one in known if one.times_zeroed >= 2 and 2 * one.times_zeroed >= one.times]
+        if len(known) > 1 and apart and wasting:
+            # Through a model that was called before others, for nothing: worse than for its parameters alone.
+            worst = max(wasting, key=lambda one: (one.entered == {False}, one.zeroed / (one.zeroed + one.used)))
+            facts = [("optimizer_passes_used", str(worst.used)), ("optimizer_passes_zeroed", str(worst.zeroed))]
+            if worst.entered in ({False}, {True}):
+                facts.append(("optimizer_zeroed_model", "last" if True in worst.entered else "earlier"))
+            self._tell(tuple(facts))
+        self.stop()

@@ -23,8 +23,8 @@ import strain_hook
 import strain_padding
 import strain_ring
 from strain_cuda import DeviceClock
-from strain_loop import Loop
-from strain_omitted import Omitted, Repeated
+from strain_loop import IN_BACKWARD, Loop
+from strain_omitted import FOLLOWED, Discarded, Omitted, Repeated
 from strain_pass import Loader, Optimizers
 
 COLLECTIVES = ("all_reduce", "all_gather", "all_gather_into_tensor", "all_gather_object",
@@ -65,6 +65,8 @@ class PyTorch:
         self.made = Optimizers()
         self.omitted = Omitted(self._tell)
         self.repeated = Repeated(self._tell)
+        self.discarded = Discarded(self._tell)
+        self.early = FOLLOWED  # steps until nothing more is looked for in them
         self.guessed = False  # the samples of a loop without a loader were reported
         self.most = -1  # number of tensors of the largest one
         self.counts_tokens = True
@@ -88,6 +90,7 @@ class PyTorch:
             ("prepare", self._hook_prepare),
             ("backward", self._hook_backward),
             ("optimizer", self._hook_optimizer),
+            ("zeroed", self._hook_zeroed),
             ("forward", self._hook_calls),
             ("checkpoint", self._hook_checkpoint),
             ("communication", self._hook_communication),
@@ -451,9 +454,28 @@ class PyTorch:
 
     def _hook_backward(self):
         self.hook.patch(self.torch.autograd, "backward", self._wrap_backward)
+        self.hook.patch(self.torch.autograd, "grad", self._wrap_grad)
+
+    def _wrap_grad(self, original):
+        """Gradients that the loss is made of (a penalty, a derivative), or an inner loop's: backward, but no
+        iteration ends with it."""
+        local, hook = self.local, self.hook
+
+        def grad(*arguments, **options):
+            loop = getattr(local, "loop", None) if hook.on else None
+            if loop is None or loop.in_backward or loop.stage == IN_BACKWARD:
+                return original(*arguments, **options)
+            if not self._phase_begins(strain_ring.BACKWARD):
+                return original(*arguments, **options)
+            try:
+                return original(*arguments, **options)
+            finally:
+                self._phase_ends(loop)
+
+        return grad
 
     def _wrap_backward(self, original):
-        local, hook, fail, repeated = self.local, self.hook, self.hook.fail, self.repeated
+        local, hook, fail = self.local, self.hook, self.hook.fail
 
         def backward(*arguments, **options):
             try:
@@ -465,8 +487,8 @@ class PyTorch:
             if loop is not None:
                 try:
                     begun = loop.backward_begins()
-                    if begun and repeated.left:
-                        repeated.passed(arguments, options)
+                    if begun and self.early:
+                        self._count_pass(arguments, options)
                 except Exception as error:
                     fail(error)
             if not begun:
@@ -555,8 +577,8 @@ class PyTorch:
                 try:
                     if hook.on:
                         loop.step_ends(optimizer)
-                        if self.repeated.left:
-                            self._count_step()
+                        if self.early:
+                            self._count_step(arguments[0])
                 except Exception as error:
                     fail(error)
 
@@ -587,15 +609,60 @@ class PyTorch:
                 loop = local.loop if hook.on else None
                 if loop is not None:
                     loop.step_ends(id(optimizer))
-                    if self.repeated.left:
-                        self._count_step()
+                    if self.early:
+                        self._count_step(optimizer)
             except Exception as error:
                 fail(error)
 
         return before, after
 
-    def _count_step(self):
+    def _count_pass(self, arguments, options):
+        """A backward pass before one of the first steps begins."""
+        if self.repeated.left:
+            self.repeated.passed(arguments, options)
+        self._follow(self.discarded.passed)
+
+    def _follow(self, action, *arguments):
+        """Calls what follows gradients; it ends where it can not. Returns what was returned."""
+        if self.discarded.left:
+            try:
+                return action(*arguments)
+            except Exception:
+                self.discarded.stop()
+        return None
+
+    def _hook_zeroed(self):
+        optimizer = sys.modules["torch.optim.optimizer"].Optimizer
+        for kind, tensors in ((optimizer, _updated), (self.torch.nn.Module, self.torch.nn.Module.parameters)):
+            self.hook.patch(kind, "zero_grad", functools.partial(self._wrap_zeroed, tensors))
+
+    def _unhook_zeroed(self):
+        for kind in (sys.modules["torch.optim.optimizer"].Optimizer, self.torch.nn.Module):
+            self.hook.unpatch(kind, "zero_grad")
+
+    def _wrap_zeroed(self, tensors, original):
+        def zero_grad(*arguments, **options):
+            after = None
+            loop = getattr(self.local, "loop", None) if self.discarded.left and self.hook.on else None
+            if loop is not None and loop.stepping is None:  # not in a closure
+                after = self._follow(lambda: self.discarded.zeroes(tensors(arguments[0])))
+            try:
+                return original(*arguments, **options)
+            finally:
+                if after is not None:
+                    self._follow(after)
+
+        return zero_grad
+
+    def _count_step(self, optimizer):
         """One of the first steps of an optimizer has ended."""
+        self.early = max(0, self.early - 1)
+        self._follow(self.discarded.stepped, optimizer)
+        if not self.early:
+            self.discarded.stop()
+            self._unhook_zeroed()
+        if not self.repeated.left:
+            return
         if self.omitted.left:
             self.omitted.stepped(self.made)
         self.repeated.stepped()
@@ -677,7 +744,7 @@ class PyTorch:
             self.loop()
 
     def _wrap_call(self, original):
-        local, hook, fail, omitted = self.local, self.hook, self.hook.fail, self.omitted
+        local, hook, fail = self.local, self.hook, self.hook.fail
         has_gradients, tensor = self.torch.is_grad_enabled, self.torch.Tensor
 
         def __call__(*arguments, **options):
@@ -692,8 +759,10 @@ class PyTorch:
             try:
                 gradients = has_gradients()
                 calls.begins(arguments[0], gradients)
-                if gradients and omitted.left:
-                    omitted.called(arguments[0])
+                if gradients and self.early:
+                    if self.omitted.left:
+                        self.omitted.called(arguments[0])
+                    self._follow(self.discarded.called, arguments[0])
                 if calls.samples < 0 and calls.kind:
                     self._guess_samples(calls, tensor, arguments, options)
             except Exception as error:
@@ -720,6 +789,8 @@ class PyTorch:
 
         def compile(*arguments, **options):
             try:
+                self.discarded.stop()
+                self._unhook_zeroed()
                 if self.called is not None:
                     self._uncall()
             except Exception as error:
@@ -787,6 +858,11 @@ class PyTorch:
             loop.phase_ends()
         except Exception as error:
             self.hook.fail(error)
+
+
+def _updated(optimizer):
+    """The tensors that an optimizer updates."""
+    return [tensor for group in optimizer.param_groups for tensor in group["params"]]
 
 
 def _length_of(batch):

@@ -397,7 +397,9 @@ static void read_time(const struct analysis *a, struct observation *o)
 	int64_t trainer = analysis_trainer(a);
 	o->iterations = p->steady;
 	o->ranks = p->n_ranks > 1 ? p->n_ranks : 1;
-	uint64_t backward = p->items[PHASE_BACKWARD].spans;
+	// Gradients that a loss is made of are computed within forward.
+	const struct phase *item = &p->items[PHASE_BACKWARD];
+	uint64_t backward = item->spans - item->nested;
 	o->passes = backward > 0 && p->total > 0 ? (double)backward / (double)p->total : NAN;
 	o->startup = p->total > 0 ? p->startup_s : NAN;
 	o->rate = p->samples_per_s;

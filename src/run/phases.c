@@ -1018,11 +1018,12 @@ static void take_iteration(
 	}
 }
 
-static void take_phase(void *context, const struct timeline_thread *thread, int phase)
+static void take_phase(void *context, const struct timeline_thread *thread, int phase, bool nested)
 {
 	struct gathering *g = context;
 	if (thread->index == 0) {
 		g->p->items[phase].spans++;
+		g->p->items[phase].nested += nested;
 	}
 }
 

@@ -51,6 +51,7 @@ struct phase {
 	char name[PHASE_NAME_MAX]; // escape it: names other than the known ones are from the job
 	bool apart; // not part of the length of an iteration
 	uint64_t spans; // on the main thread; 0: it did not occur
+	uint64_t nested; // of these, those that began within another phase
 	double total_s; // on the main thread, over the whole run
 	// Over steady iterations; an iteration without this phase counts as 0. NAN if there are no
 	// steady iterations, and for phases that are apart.

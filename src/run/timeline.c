@@ -706,6 +706,7 @@ static void push_phase(
 	struct timeline *t, struct replayed_thread *replayed, int phase, int64_t end_ns)
 {
 	replayed_phase(replayed); // drops phases that ended
+	bool nested = replayed->n_stack > 0;
 	if (replayed->n_stack == DEPTH_MAX) {
 		t->left_out++;
 		return;
@@ -715,7 +716,7 @@ static void push_phase(
 	}
 	replayed->stack[replayed->n_stack++] = (struct open_phase){end_ns, phase};
 	if (t->sink->phase) {
-		t->sink->phase(t->sink->context, &replayed->public, phase);
+		t->sink->phase(t->sink->context, &replayed->public, phase, nested);
 	}
 }
 

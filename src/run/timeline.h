@@ -87,8 +87,8 @@ struct timeline_sink {
 		const struct timeline_piece *piece);
 	void (*iteration)(void *context, const struct timeline_thread *thread,
 		const struct iteration *iteration);
-	// a phase begins
-	void (*phase)(void *context, const struct timeline_thread *thread, int phase);
+	// a phase begins; nested: within another one
+	void (*phase)(void *context, const struct timeline_thread *thread, int phase, bool nested);
 	// A span of preparation, in order of start; samples -1: not known.
 	int (*prepare)(void *context, const struct timeline_thread *thread, int64_t start_ns,
 		int64_t end_ns, int64_t samples);

@@ -923,6 +923,33 @@ static void advise_repeated(struct book *b)
 	advice_suggest_at_most(b, backward * again, &action, &basis);
 }
 
+// A pass through a model for nothing takes as long as one whose gradients are used. Of the model
+// that was called last, only its parameters' gradients are for nothing: half of that. Of another
+// one, the kernel need not provide the memory for what its forward keeps.
+static void advise_wasted(struct book *b)
+{
+	const struct facts *f = b->f;
+	double backward = facts_share(f, PHASE_BACKWARD);
+	double most = backward * f->backward_wasted * (f->wasted_last ? 0.5 : 1);
+	struct text action = {0}, basis = {0};
+	if (!(most >= WORTH)) {
+		return;
+	}
+	if (!f->wasted_last) {
+		most += leader_in(f, CODE_SYSTEM);
+		text_append_string(&action,
+			"detach() what one model makes where another one is trained on it, or ");
+	}
+	text_append_string(
+		&action, "call requires_grad_(False) on a model while others are trained");
+	words_append_percent(&basis, f->backward_wasted);
+	text_append_string(&basis,
+		" of the gradients that an optimizer's parameters get are set to zero "
+		"before its step; backward takes ");
+	words_append_percent(&basis, backward);
+	advice_suggest_at_most(b, most, &action, &basis);
+}
+
 // What is saved is arithmetic without matrix products (filling and applying the gradient), and page
 // faults of its memory. Returns whether there is something to save.
 static bool advise_embeddings(struct book *b)
@@ -953,7 +980,7 @@ static double computes_beside_model(const struct facts *f)
 {
 	bool steps = facts_share(f, PHASE_FORWARD) >= WORTH && facts_share(f, PHASE_BACKWARD) > 0 &&
 	             facts_share(f, PHASE_OPTIMIZER) > 0;
-	// torch.autograd.grad() is a backward pass without a mark.
+	// Backward passes of threads and in ways that the hooks do not mark.
 	bool marked = f->lines.in_backward <= facts_share(f, PHASE_BACKWARD) + BACKWARD_UNMARKED;
 	bool model = f->framework == FRAMEWORK_PYTORCH && steps && marked && !f->gpu.used;
 	double elsewhere = model ? computes_elsewhere(f) : 0;
@@ -1029,6 +1056,7 @@ static void advise_compute(struct book *b, const struct cause *cause)
 	const struct facts *f = b->f;
 	advise_beside_model(b);
 	advise_omitted(b);
+	advise_wasted(b);
 	advise_repeated(b);
 	advise_padding(b, cause);
 	advise_embeddings(b);

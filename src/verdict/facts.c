@@ -691,6 +691,7 @@ void facts_init(struct facts *f)
 	f->batch_tensors = f->padding = NAN;
 	f->parameters = f->parameters_omitted = NAN;
 	f->backward_passes = f->backward_kept = f->embeddings = f->callbacks = NAN;
+	f->backward_wasted = NAN;
 	f->collections = (struct collection_facts){NAN, NAN, NAN, NAN, NAN};
 	f->long_waits = (struct long_wait_facts){NAN, NAN, NAN};
 	f->duration_s = f->startup_s = f->training_s = f->between_s = f->validation_s =
@@ -1218,6 +1219,13 @@ static void fill_settings(struct reader *r, struct facts *f)
 	if (kept > 0 && passes >= kept) {
 		f->backward_passes = (double)passes;
 		f->backward_kept = (double)kept;
+	}
+	int64_t zeroed = reader_run_i64(r, "optimizer_passes_zeroed", 0);
+	int64_t used = reader_run_i64(r, "optimizer_passes_used", 0);
+	if (zeroed > 0 && used > 0) {
+		const char *model = reader_run(r, "optimizer_zeroed_model");
+		f->backward_wasted = (double)zeroed / ((double)zeroed + (double)used);
+		f->wasted_last = model && strcmp(model, "last") == 0;
 	}
 	f->loader_at = reader_run(r, "loader_at");
 	f->wait_policy = reader_run(r, "omp_wait_policy");

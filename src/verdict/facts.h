@@ -309,6 +309,11 @@ struct facts {
 	// Backward passes of each of the first steps, and those of them that keep the graph for
 	// another one, at least; NAN: none does, or not known.
 	double backward_passes, backward_kept;
+	// Share of the backward passes whose gradients are zeroed before a step uses them, of the
+	// optimizer that wastes most of its own; NAN: none. Whether they only meet its model last
+	// (it is called last before the pass): its input's gradients may be needed.
+	double backward_wasted;
+	bool wasted_last;
 	const char *unit; // of samples: "samples", "steps"
 	const char *loader_at; // "train.py:42"; from the job: escape it; NULL
 	// path of the slow reference BLAS that it uses; from the job: escape it; NULL

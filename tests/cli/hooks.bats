@@ -272,6 +272,17 @@ optimizer|iteration' ]
 	[ -z "$(run_key run.strain loader_padding)" ]
 }
 
+@test "PyTorch: gradients that the loss is made of are backward, within forward" {
+	needs_torch
+	record "$PYTHON" "$TRAIN" penalty >with
+	[ "$(python_sql run.strain "SELECT s.name, p.name, count(*) FROM span s JOIN span p ON p.id = s.parent
+		WHERE s.name IN ('forward', 'backward', 'optimizer') GROUP BY 1, 2 ORDER BY 1, 2")" = \
+		$'backward|forward|10\nbackward|iteration|12\nforward|iteration|11\noptimizer|iteration|11' ]
+	[ "$(python_sql run.strain "SELECT count(*), sum(samples) FROM span WHERE kind = 'iteration'")" = "11|120" ]
+	"$PYTHON" "$TRAIN" penalty >without
+	cmp with without
+}
+
 @test "PyTorch: backward passes that keep the graph for another one" {
 	needs_torch
 	record "$PYTHON" "$TRAIN" repeated >with
@@ -281,6 +292,24 @@ optimizer|iteration' ]
 	rm run.strain
 	record "$PYTHON" "$TRAIN" plain >/dev/null # an optimizer's passes, not two optimizers'
 	[ -z "$(run_key run.strain optimizer_backwards)" ]
+}
+
+@test "PyTorch: gradients that are zeroed before a step uses them" {
+	needs_torch
+	zeroed() { python_sql run.strain "SELECT group_concat(value, ' ') FROM (SELECT value FROM run WHERE key IN ('optimizer_passes_used',
+		'optimizer_passes_zeroed', 'optimizer_zeroed_model') ORDER BY key)"; }
+	# The first twelve iterations, of which the first tells nothing.
+	for mode in attached adversaries frozen plain accumulation; do
+		rm -f run.strain
+		record "$PYTHON" "$TRAIN" $mode >with
+		zeroed >$mode
+		"$PYTHON" "$TRAIN" $mode >without
+		cmp with without
+	done
+	head attached adversaries frozen plain accumulation
+	[ "$(cat attached)" = "12 11 earlier" ]
+	[ "$(cat adversaries)" = "12 11 last" ]
+	[[ $(cat frozen plain accumulation) != *[0-9]* ]]
 }
 
 @test "PyTorch: parameters with gradients that no optimizer has" {

@@ -83,8 +83,9 @@ c.commit()' "$1" "$2"
 		[ "$(field '0.04 < slowest["longer_s"] and slowest["others_wait"] > 0.2 and slowest["latest"] > 0.7' "$by.json")" = True ]
 		[ "$(field 'j["runs"], j["hosts"], [r["rank"] for r in ranks], j["named_by"]' "$by.json")" = \
 			"(3, 1, [0, 1, 2], 'MASTER_ADDR')" ]
-		# a rank's own run does not know which one it waits for, but that it does
-		[ "$(field "[r['verdict'] for r in ranks if r['rank'] != $rank]" "$by.json")" = "['ranks', 'ranks']" ]
+		# a rank's own run does not know which one it waits for, but that it does (or that a busy machine
+		# starts slowly)
+		[ "$(field "{r['verdict'] for r in ranks if r['rank'] != $rank} <= {'ranks', 'start-up'}" "$by.json")" = True ]
 		# the ranks' own work: of the slowest about all of its iteration
 		[ "$(field "all(r['own_s'] < 0.8 * ranks[$rank]['own_s'] for r in ranks if r['rank'] != $rank)" "$by.json")" = True ]
 	done

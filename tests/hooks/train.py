@@ -126,6 +126,53 @@ def omitted(job):
         print(loss.item().hex())
 
 
+def penalty(job):
+    """Each loss has a penalty on gradients, and backward goes through it; one more iteration outside of loaders."""
+    def step(inputs, classes):
+        job.optimizer.zero_grad()
+        inputs = inputs.clone().requires_grad_()
+        loss = job.loss(inputs, classes)
+        (gradient,) = torch.autograd.grad(loss, inputs, create_graph=True)
+        (loss + gradient.square().sum()).backward()
+        job.optimizer.step()
+        print(loss.item().hex())
+
+    for batch in DataLoader(job.samples, batch_size=10):
+        step(*batch)
+    step(*job.others[:20])
+
+
+def adversaries(job, attached=False, frozen=False):
+    """A generator and a discriminator, which learn by turns."""
+    maker, judge = torch.nn.Linear(4, 8), job.model
+    of_maker = torch.optim.SGD(maker.parameters(), lr=0.01)
+    ones, zeros = torch.ones(5, 2), torch.zeros(5, 2)
+    loss_of = torch.nn.BCEWithLogitsLoss()
+    for inputs, _ in DataLoader(job.samples, batch_size=5):
+        job.optimizer.zero_grad()
+        made = maker(torch.randn(5, 4))
+        loss = loss_of(judge(inputs), ones) + loss_of(judge(made if attached else made.detach()), zeros)
+        loss.backward(retain_graph=attached)
+        job.optimizer.step()
+        maker.zero_grad()
+        if frozen:
+            judge.requires_grad_(False)
+        loss_of(judge(maker(torch.randn(5, 4))), ones).backward()
+        of_maker.step()
+        judge.requires_grad_(True)
+        print(loss.item().hex())
+
+
+def attached(job):
+    """The same, where the discriminator's loss goes through the generator."""
+    adversaries(job, attached=True)
+
+
+def frozen(job):
+    """The same, where the discriminator gets no gradients for nothing."""
+    adversaries(job, frozen=True)
+
+
 def repeated(job):
     """Each of two losses goes back through the part that they share."""
     other = torch.nn.Linear(2, 2)

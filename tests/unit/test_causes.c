@@ -1276,6 +1276,33 @@ static void gradients_that_no_optimizer_uses(void **state)
 	verdict_done(&v);
 }
 
+static void gradients_that_are_zeroed(void **state)
+{
+	(void)state;
+	struct facts f = computing();
+	struct causes c;
+	double backward = f.share[PHASE_BACKWARD].value;
+	f.backward_wasted = 0.4;
+	causes_find(&f, &c);
+	for (int last = 0; last < 2; last++) {
+		struct verdict v = {0};
+		f.wasted_last = last;
+		assert_int_equal(causes_advise(&f, &c, &v), 0);
+		const struct suggestion *s = suggests(
+			&v, last ? "call requires_grad_(False)" : "detach() what");
+		assert_non_null(s);
+		assert_float_equal(s->gain.value, 1 / (1 - backward * 0.4 / (1 + last)), 1e-6);
+		assert_int_equal(s->kind, GAIN_AT_MOST);
+		verdict_done(&v);
+	}
+
+	struct verdict v = {0};
+	f.backward_wasted = 0.01;
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_null(suggests(&v, "call requires_grad_(False)"));
+	verdict_done(&v);
+}
+
 // As seen: features of audio by NumPy, between the optimizer and forward.
 static void numpy_outside_phases(void **state)
 {
@@ -1653,6 +1680,7 @@ int main(void)
 		cmocka_unit_test(malloc_thresholds_of_the_environment),
 		cmocka_unit_test(lines_of_causes),
 		cmocka_unit_test(gradients_that_no_optimizer_uses),
+		cmocka_unit_test(gradients_that_are_zeroed),
 		cmocka_unit_test(passes_that_keep_the_graph),
 		cmocka_unit_test(functions_that_watch_modules),
 		cmocka_unit_test(sequences_that_are_padded),

@@ -220,6 +220,9 @@ static void test_nested_and_overlapping(void **state)
 	assert_int_equal(iteration->phase_ns[PHASE_CHECKPOINT], 20 * MS);
 	assert_int_equal(iteration->phase_ns[PHASE_OTHER], 10 * MS);
 	NEAR(p->items[PHASE_CHECKPOINT].total_s, 0.04, 1e-9);
+	assert_int_equal(p->items[PHASE_FORWARD].spans, 2);
+	assert_int_equal(p->items[PHASE_FORWARD].nested, 1); // within the checkpoint
+	assert_int_equal(p->items[PHASE_CHECKPOINT].nested, 0);
 	assert_string_equal(p->items[N_KNOWN_PHASES].name, "augment");
 	NEAR(p->items[N_KNOWN_PHASES].total_s, 0.01, 1e-9);
 	NEAR(p->items[PHASE_DATA].share.value, 3. / 8, 1e-9);
