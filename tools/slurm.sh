@@ -10,8 +10,9 @@
 # otherwise does not start without --insecure: it would listen on a network. Nor does it start for root.
 # With --insecure, it ends after an hour.
 #
-#   tools/slurm.sh start DIR [--nodes 3] [--cpus 4] [--memory 4096] [--with FILE] [--insecure]
-#                                       memory: MiB of a node; FILE: further lines of slurm.conf
+#   tools/slurm.sh start DIR [--nodes 3] [--cpus 4] [--memory 4096] [--gpus 0] [--with FILE] [--insecure]
+#                                       memory: MiB of a node; gpus: of a node, which it only counts;
+#                                       FILE: further lines of slurm.conf
 #   tools/slurm.sh status DIR
 #   tools/slurm.sh kill DIR node2       a node dies, with all that runs on it; or the controller ends
 #   tools/slurm.sh revive DIR node2     it is started again
@@ -31,7 +32,7 @@ fail() {
 }
 
 usage() {
-	fail 'expected start|stop|status DIR [--nodes N] [--cpus N] [--memory MIB] [--with FILE] [--insecure], or kill|revive DIR NODE'
+	fail 'expected start|stop|status DIR [--nodes N] [--cpus N] [--memory MIB] [--gpus N] [--with FILE] [--insecure], or kill|revive DIR NODE'
 }
 
 # The 22nd field of stat; a name may have blanks and brackets. Empty: no such process, or a zombie.
@@ -140,14 +141,14 @@ can_bind_cpus() {
 	[ "$(id -u)" = 0 ]
 }
 
-write_configuration() { # NODES CPUS MEMORY ADDRESS, of loopback; or '' for all interfaces
-	local ports i user address=${4:-127.0.0.1}
+write_configuration() { # NODES CPUS MEMORY GPUS ADDRESS, of loopback; or '' for all interfaces
+	local ports i user address=${5:-127.0.0.1}
 	user=$(id -un)
 	read -ra ports <<<"$(free_ports $(($1 + 1)))"
 	cat <<-END
 		ClusterName=strain
 		SlurmctldHost=localhost($address)
-		${4:+CommunicationParameters=NoInAddrAny,NoCtldInAddrAny}
+		${5:+CommunicationParameters=NoInAddrAny,NoCtldInAddrAny}
 		SlurmUser=$user
 		SlurmdUser=$user
 		SlurmctldPort=${ports[0]}
@@ -184,10 +185,11 @@ write_configuration() { # NODES CPUS MEMORY ADDRESS, of loopback; or '' for all 
 		SlurmctldLogFile=$dir/controller.log
 		SlurmdLogFile=$dir/%n.log
 		MailProg=/bin/true
+		GresTypes=gpu
 	END
 	for ((i = 1; i <= $1; i++)); do
-		printf 'NodeName=node%d NodeHostname=localhost NodeAddr=%s Port=%d CPUs=%d RealMemory=%d\n' \
-			"$i" "$address" "${ports[i]}" "$2" "$3"
+		printf 'NodeName=node%d NodeHostname=localhost NodeAddr=%s Port=%d CPUs=%d RealMemory=%d Gres=gpu:%d\n' \
+			"$i" "$address" "${ports[i]}" "$2" "$3" "$4"
 	done
 	# A job of the first takes the place of jobs of the others.
 	cat <<-END
@@ -214,7 +216,8 @@ start_node() { # NAME
 }
 
 start() {
-	local nodes=3 cpus=4 memory=4096 with=/dev/null insecure='' address i
+	local nodes=3 cpus=4 memory=4096 gpus=0 with=/dev/null insecure='' address i
+	local devices=(/dev/null /dev/zero /dev/full /dev/random)
 	while [ $# -gt 0 ]; do
 		case $1 in
 		--insecure)
@@ -225,6 +228,7 @@ start() {
 		--nodes) nodes=$2 ;;
 		--cpus) cpus=$2 ;;
 		--memory) memory=$2 ;;
+		--gpus) gpus=$2 ;;
 		--with) with=$2 ;;
 		*) usage ;;
 		esac
@@ -247,7 +251,11 @@ start() {
 	: >"$dir/pids"
 	rm -f "$dir/insecure"
 	[ -z "$insecure" ] || : >"$dir/insecure"
-	write_configuration "$nodes" "$cpus" "$memory" "$address" >"$dir/slurm.conf"
+	write_configuration "$nodes" "$cpus" "$memory" "$gpus" "$address" >"$dir/slurm.conf"
+	# Slurm wants a device for each GPU. It opens none, and keeps no job from one here.
+	[ "$gpus" -le ${#devices[@]} ] || fail "--gpus: at most ${#devices[@]}"
+	: >"$dir/gres.conf"
+	[ "$gpus" = 0 ] || printf 'Name=gpu File=%s\n' "${devices[@]:0:gpus}" >"$dir/gres.conf"
 	cat "$with" >>"$dir/slurm.conf"
 	start_controller
 	for ((i = 1; i <= nodes; i++)); do

@@ -5,6 +5,7 @@
 STRAIN_SET="num_workers=4 persistent_workers=1 at=train.py:42" changes the training loader, which the
 script creates at that place; its other loaders keep their settings. "batch_size=64 was=32" changes
 every loader whose batch size is 32, because a script usually has one batch size for all its loaders.
+"flush_denormal=1" calls torch.set_flush_denormal(True), for this thread and those that it will start.
 The run records what was changed (`loader_set`), or why nothing was (`loader_set_missing`). If PyTorch
 rejects the arguments, the loader is created as in the script.
 """
@@ -13,7 +14,7 @@ import inspect
 
 import strain_hook
 
-FLAGS = ("pin_memory", "persistent_workers")
+FLAGS = ("pin_memory", "persistent_workers", "flush_denormal")
 NUMBERS = ("num_workers", "prefetch_factor")
 NEED_WORKERS = ("prefetch_factor", "persistent_workers")
 MOST = 1024  # workers, and batches ahead of each
@@ -47,6 +48,7 @@ class Settings:
         self._wanted, self._place = parse(text)
         self._was = self._wanted.pop("was", None)
         self._batch_size = self._wanted.pop("batch_size", None)
+        self.flush = self._wanted.pop("flush_denormal", None)
         self._signature = inspect.signature(torch.utils.data.DataLoader.__init__)
         self._first = None  # data read by the first loader at the place
 
@@ -144,4 +146,10 @@ def _words(settings):
 def install(torch, folder, patch, report, text):
     """Starts changing loaders. patch(owner, name, wrap), as strain_hook.Hook.patch."""
     settings = Settings(torch, folder, report, text)
+    if settings.flush is not None:
+        if torch.set_flush_denormal(settings.flush):
+            report.say("optimizer_flush_denormal", str(int(settings.flush)))
+            report.say("loader_set", "flush_denormal=%d" % settings.flush)
+        else:
+            report.say("loader_set_missing", "this CPU computes with denormal numbers in any case")
     patch(torch.utils.data.DataLoader, "__init__", settings.wrap)

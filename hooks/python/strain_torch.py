@@ -19,6 +19,7 @@ from itertools import islice
 from time import monotonic_ns
 
 import strain_collect
+import strain_denormal
 import strain_hook
 import strain_padding
 import strain_ring
@@ -34,6 +35,7 @@ COLLECTIVES = ("all_reduce", "all_gather", "all_gather_into_tensor", "all_gather
 installed = []  # for measuring the cost of the hooks
 GUESSED = "(no loader: samples are guessed from the rows of the model's first argument)"
 SEARCHED = 16  # items of a batch searched for a tensor
+DENORMAL_STEPS = 8  # steps in which denormal numbers are looked for
 ITEMS = 1000  # of a batch that are searched for tensors
 LOOKS = 4  # batches of a loader that show whether they are lists of samples
 
@@ -67,6 +69,8 @@ class PyTorch:
         self.repeated = Repeated(self._tell)
         self.discarded = Discarded(self._tell)
         self.early = FOLLOWED  # steps until nothing more is looked for in them
+        self.denormals = False  # a Flag, from the first of its steps on; None: it cannot be read
+        self.denormal_steps = 0
         self.guessed = False  # the samples of a loop without a loader were reported
         self.most = -1  # number of tensors of the largest one
         self.counts_tokens = True
@@ -622,6 +626,18 @@ class PyTorch:
             self.repeated.passed(arguments, options)
         self._follow(self.discarded.passed)
 
+    def _count_denormals(self):
+        """The first of these calls only clears the flag."""
+        try:
+            if self.early == DENORMAL_STEPS:
+                self.denormals = strain_denormal.Flag()
+            seen = self.denormals.take()
+            self.denormal_steps += seen and self.early < DENORMAL_STEPS
+            if not self.early:
+                self._tell((("optimizer_denormal_steps", str(self.denormal_steps)),))
+        except Exception:  # another machine, or libc
+            self.denormals = None
+
     def _follow(self, action, *arguments):
         """Calls what follows gradients; it ends where it can not. Returns what was returned."""
         if self.discarded.left:
@@ -657,6 +673,8 @@ class PyTorch:
     def _count_step(self, optimizer):
         """One of the first steps of an optimizer has ended."""
         self.early = max(0, self.early - 1)
+        if self.early < DENORMAL_STEPS + 1 and self.denormals is not None:
+            self._count_denormals()
         self._follow(self.discarded.stepped, optimizer)
         if not self.early:
             self.discarded.stop()

@@ -939,8 +939,8 @@ static int parse_with(const char *argument, struct advise_options *o, struct err
 	if (!try_parse_settings(argument, &o->with[o->n_with], wrong, sizeof(wrong))) {
 		return error_set(e, EINVAL,
 			"'%s' cannot be tried; expected num_workers=N, prefetch_factor=N, "
-			"pin_memory=1, persistent_workers=1, cpus=0-3, OMP_NUM_THREADS=N or "
-			"similar (man strain-advise)",
+			"pin_memory=1, persistent_workers=1, flush_denormal=1, cpus=0-3, "
+			"OMP_NUM_THREADS=N or similar (man strain-advise)",
 			wrong);
 	}
 	o->n_with++;

@@ -304,7 +304,7 @@ static const struct {
 	{"advise", "limit", "30s 2min 10min", NULL},
 	{"advise", "with",
 		"OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive MALLOC_ARENA_MAX=1 num_workers=2 "
-		"prefetch_factor=4 pin_memory=1 persistent_workers=1 cpus=",
+		"prefetch_factor=4 pin_memory=1 persistent_workers=1 flush_denormal=1 cpus=",
 		NULL},
 	{"advise", "repeats", "2 3 5", NULL},
 	{"advise", "time", "5min 10min 30min", NULL},

@@ -133,16 +133,16 @@ static void set_missing(struct candidate *c, const char *format, ...)
 
 // Settings of a probe -----------------------------------------------------------------------------
 
-static bool is_of_loader(enum setting_kind kind)
+static bool is_of_hooks(enum setting_kind kind)
 {
 	return kind == SETTING_WORKERS || kind == SETTING_PREFETCH || kind == SETTING_PIN ||
-	       kind == SETTING_PERSISTENT;
+	       kind == SETTING_PERSISTENT || kind == SETTING_FLUSH_DENORMAL;
 }
 
-static bool sets_loader(const struct setting_list *settings)
+static bool sets_by_hooks(const struct setting_list *settings)
 {
 	for (size_t i = 0; i < settings->n; i++) {
-		if (is_of_loader(settings->items[i].kind)) {
+		if (is_of_hooks(settings->items[i].kind)) {
 			return true;
 		}
 	}
@@ -150,16 +150,16 @@ static bool sets_loader(const struct setting_list *settings)
 }
 
 // Sets "STRAIN_SET=num_workers=2 at=train.py:42", for hooks/python/strain_set.py.
-static void add_loader(
+static void add_for_hooks(
 	const struct tries *t, const struct setting_list *settings, struct strings *s)
 {
 	struct text set = {0};
-	if (!sets_loader(settings)) {
+	if (!sets_by_hooks(settings)) {
 		return;
 	}
 	text_append_string(&set, "STRAIN_SET=");
 	for (size_t i = 0; i < settings->n; i++) {
-		if (is_of_loader(settings->items[i].kind)) {
+		if (is_of_hooks(settings->items[i].kind)) {
 			text_format(&set, "%s=%s ", setting_kind_name(settings->items[i].kind),
 				settings->items[i].value);
 		}
@@ -179,7 +179,7 @@ static void find_environment(
 			strings_add_all(ret, (const char *const[]){settings->items[i].value, NULL});
 		}
 	}
-	add_loader(t, settings, ret);
+	add_for_hooks(t, settings, ret);
 }
 
 // The last option counts. A single number would mean a number of CPUs, so it is written as a range.
@@ -215,14 +215,15 @@ static void find_options(
 	}
 }
 
-// Whether the run records these settings of its loader.
-static bool loader_has(struct reader *reader, const struct setting_list *settings)
+// Whether the run records these settings.
+static bool run_has(struct reader *reader, const struct setting_list *settings)
 {
 	static const char *const keys[N_SETTING_KINDS] = {
 		[SETTING_WORKERS] = "loader_workers",
 		[SETTING_PREFETCH] = "loader_prefetch_factor",
 		[SETTING_PIN] = "loader_pin_memory",
 		[SETTING_PERSISTENT] = "loader_persistent_workers",
+		[SETTING_FLUSH_DENORMAL] = "optimizer_flush_denormal",
 	};
 	bool has = reader_run(reader, "loader_set") != NULL;
 	for (size_t i = 0; has && i < settings->n; i++) {
@@ -238,14 +239,14 @@ static bool loader_has(struct reader *reader, const struct setting_list *setting
 static bool was_applied(struct candidate *c, const char *run)
 {
 	struct reader *reader = NULL;
-	if (!sets_loader(&c->result.settings)) {
+	if (!sets_by_hooks(&c->result.settings)) {
 		return true;
 	}
 	if (reader_open(run, &reader, NULL) < 0) {
 		set_missing(c, "its run cannot be read");
 		return false;
 	}
-	bool applied = loader_has(reader, &c->result.settings);
+	bool applied = run_has(reader, &c->result.settings);
 	if (!applied) {
 		const char *why = reader_run(reader, "loader_set_missing");
 		why = why ? why : reader_run(reader, "hooks_missing");

@@ -639,7 +639,11 @@ static void append_loader(
 	for (size_t i = 0; i < a->settings.n; i++) {
 		const struct setting *s = &a->settings.items[i];
 		bool flag = s->kind == SETTING_PIN || s->kind == SETTING_PERSISTENT;
-		if (s->kind != SETTING_ENVIRONMENT) {
+		if (s->kind == SETTING_FLUSH_DENORMAL) {
+			const struct setting_list one = {.items = {*s}, .n = 1};
+			text_append_string(t, t->length > 0 ? ", " : "");
+			setting_append(t, &one);
+		} else if (s->kind != SETTING_ENVIRONMENT) {
 			text_format(t, "%s%s=%s", t->length > 0 ? ", " : "",
 				setting_kind_name(s->kind),
 				!flag                        ? s->value

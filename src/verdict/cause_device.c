@@ -1051,6 +1051,25 @@ static void advise_padding(struct book *b, const struct cause *cause)
 	advice_suggest_at_most(b, cause->share.value * padded, &action, &basis);
 }
 
+// Nothing tells how many there are: a few are in most jobs (a softmax, Adam's averages).
+static void advise_denormals(struct book *b)
+{
+	const struct facts *f = b->f;
+	struct text action = {0}, basis = {0};
+	if (!f->denormals || f->gpu.used ||
+		!(leader_in(f, CODE_FRAMEWORK) >= DENORMAL_ARITHMETIC)) {
+		return;
+	}
+	advice_set(b, 0, SETTING_FLUSH_DENORMAL, "1");
+	text_append_string(&action, "torch.set_flush_denormal(True)");
+	text_append_string(&basis,
+		"each step computes with numbers below 1e-38 (denormal), on which arithmetic "
+		"takes many times longer; how many is not known. Arithmetic outside of "
+		"matrix kernels takes ");
+	words_append_percent(&basis, leader_in(f, CODE_FRAMEWORK));
+	advice_suggest(b, advice_no_gain, &action, &basis);
+}
+
 static void advise_compute(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
@@ -1061,6 +1080,7 @@ static void advise_compute(struct book *b, const struct cause *cause)
 	advise_padding(b, cause);
 	advise_embeddings(b);
 	advise_callbacks(b);
+	advise_denormals(b);
 	if (f->double_precision) {
 		advice_suggest_unknown(b,
 			"compute with float32, if its precision suffices: the input or the model "

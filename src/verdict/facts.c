@@ -1220,6 +1220,7 @@ static void fill_settings(struct reader *r, struct facts *f)
 		f->backward_passes = (double)passes;
 		f->backward_kept = (double)kept;
 	}
+	f->denormals = reader_run_i64(r, "optimizer_denormal_steps", 0) >= DENORMAL_STEPS;
 	int64_t zeroed = reader_run_i64(r, "optimizer_passes_zeroed", 0);
 	int64_t used = reader_run_i64(r, "optimizer_passes_used", 0);
 	if (zeroed > 0 && used > 0) {

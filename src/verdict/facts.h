@@ -309,6 +309,8 @@ struct facts {
 	// Backward passes of each of the first steps, and those of them that keep the graph for
 	// another one, at least; NAN: none does, or not known.
 	double backward_passes, backward_kept;
+	// In each step looked at, an operand was a denormal number.
+	bool denormals;
 	// Share of the backward passes whose gradients are zeroed before a step uses them, of the
 	// optimizer that wastes most of its own; NAN: none. Whether they only meet its model last
 	// (it is called last before the pass): its input's gradients may be needed.

@@ -93,6 +93,7 @@ static const struct kind {
 	[SETTING_PREFETCH] = {"prefetch_factor", is_prefetch},
 	[SETTING_PIN] = {"pin_memory", is_flag},
 	[SETTING_PERSISTENT] = {"persistent_workers", is_flag},
+	[SETTING_FLUSH_DENORMAL] = {"flush_denormal", is_flag},
 	[SETTING_CPUS] = {"cpus", is_cpus},
 };
 
@@ -188,6 +189,9 @@ void setting_append(struct text *t, const struct setting_list *list)
 		text_append_string(t, i > 0 ? " with " : "");
 		if (setting->kind == SETTING_PIN || setting->kind == SETTING_PERSISTENT) {
 			text_format(t, "%s=%s", setting_kind_name(setting->kind),
+				*setting->value == '1' ? "True" : "False");
+		} else if (setting->kind == SETTING_FLUSH_DENORMAL) {
+			text_format(t, "torch.set_flush_denormal(%s)",
 				*setting->value == '1' ? "True" : "False");
 		} else if (setting->kind == SETTING_ENVIRONMENT) {
 			text_append_string(t, setting->value);

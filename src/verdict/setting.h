@@ -18,6 +18,8 @@ enum setting_kind {
 	SETTING_PREFETCH, // "4": batches that each worker prepares ahead
 	SETTING_PIN, // "1", "0"
 	SETTING_PERSISTENT, // "1", "0"
+	// Of PyTorch, torch.set_flush_denormal():
+	SETTING_FLUSH_DENORMAL, // "1", "0"
 	// Of the job:
 	SETTING_CPUS, // "0-3,8": CPUs that it may use
 	N_SETTING_KINDS,

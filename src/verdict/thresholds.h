@@ -99,6 +99,11 @@
 #define BESIDE_MODEL 0.2
 // By how much more the stacks may show backward passes than their marks.
 #define BACKWARD_UNMARKED 0.15
+// Steps in which denormal numbers were looked for (hooks/python/strain_torch.py).
+#define DENORMAL_STEPS 8
+// Of the time of the training thread: arithmetic outside of matrix kernels, which denormal numbers
+// may make slow. Below it, little can be gained.
+#define DENORMAL_ARITHMETIC 0.5
 // glibc's own thresholds of malloc follow what is freed up to this size.
 #define GLIBC_RAISES_TO (32 << 20)
 // Share of the samples of lines from which on a second line is worth naming.

@@ -3,51 +3,15 @@
 #
 # strain advise without --stalls and --try: the largest batch that fits, batch size and workers.
 
-load messages
+load advise_helpers
 
 setup() {
-	FOLDER=$(mktemp -d /var/tmp/strain-advise-test-XXXXXX)
-	cd "$FOLDER" || return
+	enter_folder
 	JOB="$SOURCE_ROOT/tests/cli/advise_job.py"
-	export MALLOC_MMAP_THRESHOLD_=65536 # memory is the same in each run, and one run shows it
 }
 
 teardown() {
-	cd /
-	rm -rf "$FOLDER"
-}
-
-has_torch() {
-	/usr/bin/python3 -c 'import torch' 2>/dev/null || skip "no PyTorch"
-}
-
-# Fails, and names it, if a job of this test still runs.
-nothing_runs() {
-	local process
-	for process in /proc/[0-9]*; do
-		if [ "$(readlink "$process/cwd")" = "$PWD" ] &&
-			tr '\0' ' ' <"$process/cmdline" 2>/dev/null | grep -q -e advise_job -e 'sleep 77'; then
-			tr '\0' ' ' <"$process/cmdline"
-			return 1
-		fi
-	done
-}
-
-# An expression over the answer.
-field() { # EXPRESSION [FILE]
-	/usr/bin/python3 -c 'import json, sys
-a = json.load(open(sys.argv[2]))
-print(eval(sys.argv[1], {}, {"a": a, "largest": a["largest_batch"], "runs": a["runs"]}))' \
-		"$1" "${2:-answer.json}"
-}
-
-# Some hundred seconds of training: not part of every run of the suite.
-is_slow() {
-	[ -n "${STRAIN_SLOW_TESTS:-}" ] || skip "slow: set STRAIN_SLOW_TESTS=1"
-}
-
-can_limit() {
-	"$STRAIN" run --no-verdict -o can --memory 1GB -- true 2>/dev/null || skip "no cgroup limits memory here"
+	leave_folder
 }
 
 @test "the largest batch fits under the limit, and a clearly larger one does not" {
@@ -58,7 +22,7 @@ can_limit() {
 		/usr/bin/python3 "$JOB" --batch-size '{batch_size=16}' --workers '{workers=0}'
 	echo "$stderr"
 	echo "$output" | tee answer.json
-	nothing_runs
+	nothing_runs advise_job
 	[ "$(field 'largest["verified"] >= 1 and largest["verified_by"]')" = limit ]
 	[ "$(field 'largest["low"] <= largest["value"] <= largest["high"]')" = True ]
 	[ "$(field 'largest["low"] <= largest["verified"]')" = True ]
@@ -204,7 +168,7 @@ can_limit() {
 		wrong = list(json_keys.compare("strain advise", known, found))
 		assert not wrong, wrong
 	EOF
-	nothing_runs
+	nothing_runs advise_job
 }
 
 @test "what no placeholder sets is to be changed in the script" {
@@ -248,57 +212,6 @@ can_limit() {
 	[ "$(field "abs(a['by_batch'][0]['rate'] - $now) < 1e-6 * $now" kept/advice.json)" = True ]
 }
 
-@test "a command that does not follow its batch size is found out" {
-	has_torch
-	run -0 --separate-stderr "$STRAIN" advise --memory 500MB --limit 6s --json -o kept -- \
-		/usr/bin/python3 "$JOB" --ignore --batch-size '{batch_size=16}'
-	echo "$output" | tee answer.json
-	[ "$(field 'largest["value"], largest["missing"] is not None')" = "(None, True)" ]
-	line_names "$(field 'largest["missing"]')" 64 16
-}
-
-odd() { # KIND OPTION...
-	local kind=$1
-	shift
-	OMP_NUM_THREADS=1 "$STRAIN" advise --error 30% --json -o kept "$@" -- \
-		/usr/bin/python3 "$SOURCE_ROOT/tests/cli/advise_odd.py" "$kind" >answer.json
-}
-
-@test "batches without a loader: a probe does not wait for epochs that nothing shortens" {
-	has_torch
-	odd by-hand --limit 60s
-	[ "$(field 'largest["missing"] is not None, a["seconds"] < 55')" = "(True, True)" ]
-}
-
-@test "a second stage with other batches is no accumulation" {
-	has_torch
-	odd stages --time 8s
-	[ "$(field 'runs[0]["batch_size"], runs[0]["accumulated"]')" = "(64, 1)" ]
-}
-
-@test "a validation that keeps its outputs: the request has what a whole one needs" {
-	unset MALLOC_MMAP_THRESHOLD_
-	has_torch
-	odd collects --memory 2GB --time 2min
-	echo "$(field 'a["memory"]["now"], a["memory"]["reserve_of_validation"], a["request"]["peak_bytes"]')"
-	# Of 262 MB, a second of it keeps up to 100; the peak of training may be above the rest.
-	[ "$(field '110e6 < a["memory"]["reserve_of_validation"] < 262e6')" = True ]
-	# Where other load leaves no time for all runs, the request is not known.
-	[ "$(field 'a["request"]["peak_bytes"] is None or a["request"]["peak_bytes"] > a["memory"]["now"] + 30e6')" = True ]
-	[ "$(field '"validation     keeps memory of each batch" in "\n".join(a["page"])')" = True ]
-}
-
-@test "samples that differ in size: runs begin with the largest, and the page says so" {
-	unset MALLOC_MMAP_THRESHOLD_
-	has_torch
-	odd sentences --time 8s
-	echo "$(field 'a["memory"]["sample_sizes"]')"
-	[ "$(field 'a["memory"]["sample_sizes"]["looked"], a["memory"]["sample_sizes"]["largest"]')" = "(2000, 9601)" ]
-	local page
-	page=$(field '" ".join(" ".join(a["page"]).split())')
-	[[ $page == *"samples differ in size: "*" a batch of the largest of all 2000 samples"* ]]
-}
-
 @test "settings that gained nothing are in the answer" {
 	unset MALLOC_MMAP_THRESHOLD_
 	has_torch
@@ -327,57 +240,6 @@ odd() { # KIND OPTION...
 	[ "$(field '[0.3 < r["gain"] < 3 for r in runs if r["gain"] is not None]' kept/advice.json)" = "[True]" ]
 }
 
-@test "an endless pass: its shortened ones restart workers, which the job does not" {
-	has_torch
-	odd endless --time 6s --limit 10s
-	[ "$(field '"setting" in [run["step"] for run in runs], a["request"]["epoch_s"], "restart" in (a["verdict"] or "")')" = "(False, None, False)" ]
-}
-
-@test "a model of one batch size: the reason is the job's" {
-	has_torch
-	odd of-size
-	[ "$(field '"RuntimeError: The size of tensor a (64)" in largest["missing"]')" = True ]
-	[ "$(field '"{batch_size}" in largest["missing"]')" = True ]
-}
-
-@test "nothing fits because of the validation loader, whose batch size no probe changes" {
-	has_torch
-	cat >validates.py <<-'END'
-		import sys, torch
-		from torch.utils.data import DataLoader, TensorDataset
-		data = TensorDataset(torch.randn(4000, 1, 32, 32), torch.randint(0, 10, (4000,)))
-		training, checking = DataLoader(data, int(sys.argv[1]), shuffle=True), DataLoader(data, 2000)
-		layers = [torch.nn.Conv2d(1, 16, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(14400, 10)]
-		model = torch.nn.Sequential(*layers)
-		optimizer = torch.optim.SGD(model.parameters(), 0.01)
-		for _ in range(1000):
-		    model.train()
-		    for x, y in training:
-		        optimizer.zero_grad()
-		        torch.nn.functional.cross_entropy(model(x), y).backward()
-		        optimizer.step()
-		    model.eval()
-		    with torch.no_grad():
-		        for x, y in checking:
-		            model(x)
-	END
-	run -0 --separate-stderr env OMP_NUM_THREADS=1 "$STRAIN" advise --memory 250MB \
-		--limit 6s --error 50% -o kept -- /usr/bin/python3 validates.py '{batch_size=4}'
-	echo "$stderr" "$output"
-	[ "$(field 'largest["nothing_fits"]' kept/advice.json)" = True ]
-	[ "$(field 'a["memory"]["validation_peak"] > 1.2 * a["memory"]["training_peak"] > 0' kept/advice.json)" = True ]
-	[[ $output == *"nothing fits in 250 MB"*"the peak is in validation"* ]]
-}
-
-@test "an iterable dataset: workers stay as they are, the batch size follows" {
-	is_slow
-	has_torch
-	odd iterable --memory 2GB
-	[ "$(field '"iterable" in a["advised"]["workers_missing"], a["advised"]["workers"]')" = "(True, 0)" ]
-	[ "$(field 'a["advised"]["did_not_fit"], a["memory"]["worker"]')" = "(False, None)" ]
-	[ "$(field 'len({run["batch_size"] for run in runs}) > 1, {run["workers"] for run in runs}')" = "(True, {0})" ]
-}
-
 @test "where other programs are busy, the present configuration runs again, and both rates count" {
 	unset MALLOC_MMAP_THRESHOLD_
 	is_slow
@@ -395,42 +257,6 @@ odd() { # KIND OPTION...
 	again=$(field '[r["rate"] for r in runs if r["step"] == "again"][0]')
 	[ "$(field "abs(a['rate']['now'] - (runs[0]['rate'] + $again) / 2) < 1e-6")" = True ]
 	[ "$(field 'a["advised"]["refuted"] or abs(a["rate"]["gain"] - a["rate"]["measured"] / a["rate"]["now"]) < 1e-6')" = True ]
-}
-
-@test "a leak is told, and how long it lasts" {
-	unset MALLOC_MMAP_THRESHOLD_
-	is_slow
-	has_torch
-	run -0 --separate-stderr "$STRAIN" advise --memory 2GB --json -o kept -- \
-		/usr/bin/python3 "$JOB" --batch-size '{batch_size=16}' --leak 12000000
-	echo "$output" >answer.json
-	echo "$(field 'a["memory"]')"
-	[ "$(field '8e6 < a["memory"]["leak_per_iteration"] < 16e6')" = True ]
-	# 2 GB of which the job has some 150 MB without the leak; an epoch of 250 iterations needs 3 GB.
-	[ "$(field '110 < a["memory"]["lasts_iterations"] < 240, largest["nothing_fits"]')" = "(True, True)" ]
-	[ "$(field '[r["step"] for r in runs].count("verify")')" = 0 ]
-}
-
-@test "jobs that fail, that never iterate, and a stop by Ctrl-C" {
-	run -1 --separate-stderr "$STRAIN" advise -o failed -- sh -c 'echo broken >&2; exit 3'
-	notes 3
-	[[ "$stderr" == *broken* ]]
-	run -1 --separate-stderr "$STRAIN" advise -o idle --limit 5s -- sleep 77
-	nothing_runs
-	[ -n "$stderr" ]
-	run -1 --separate-stderr "$STRAIN" advise -o none -- ./no-such-program
-	notes no-such-program || [[ "$stderr" == *no-such-program* ]]
-	"$STRAIN" advise -o stopped -- sleep 77 2>told &
-	local pid=$!
-	for _ in $(seq 100); do
-		[ -e stopped/01-now.strain ] && break
-		sleep 0.1
-	done
-	kill -INT "$pid"
-	local status=0
-	wait "$pid" || status=$?
-	[ "$status" -eq 130 ]
-	nothing_runs
 }
 
 @test "what is wrong with the options" {
@@ -481,5 +307,5 @@ odd() { # KIND OPTION...
 	[[ "$output" =~ --time=[1-9][0-9]*\ \ \ # ]]
 	[[ "$output" == *"# it ran under this request"* ]]
 	[ "$(field '[r["limit"] for r in runs if r["step"] == "request"] == [int(a["request"]["bytes"])]' kept/advice.json)" = True ]
-	nothing_runs
+	nothing_runs advise_job
 }

@@ -3,21 +3,20 @@
 #
 # strain advise with jobs of Keras. Needs what `make frameworks` installs.
 
-load messages
+load advise_helpers
 
 PYTHON=${STRAIN_FRAMEWORKS:-$SOURCE_ROOT/.frameworks}/python/bin/python
 
 setup() {
 	ls "${PYTHON%/bin/python}"/lib/python*/site-packages/tensorflow/__init__.py >/dev/null 2>&1 ||
 		skip "Keras on TensorFlow is not here (make frameworks)"
-	export KERAS_BACKEND=tensorflow TF_CPP_MIN_LOG_LEVEL=2 CUDA_VISIBLE_DEVICES='' MALLOC_MMAP_THRESHOLD_=65536
+	export KERAS_BACKEND=tensorflow TF_CPP_MIN_LOG_LEVEL=2 CUDA_VISIBLE_DEVICES=''
 	JOB="$SOURCE_ROOT/tests/cli/advise_keras.py"
-	FOLDER=$(mktemp -d /var/tmp/strain-advise-test-XXXXXX)
-	cd "$FOLDER" || return
+	enter_folder
 }
 
 teardown() {
-	[ -z "${FOLDER:-}" ] || { cd / && rm -rf "$FOLDER"; }
+	leave_folder
 }
 
 advise() { # ARGUMENT... of the job
@@ -26,14 +25,8 @@ advise() { # ARGUMENT... of the job
 	echo "$output" | tee answer.json
 }
 
-field() {
-	/usr/bin/python3 -c 'import json, sys
-a = json.load(open("answer.json"))
-print(eval(sys.argv[1], {}, {"a": a, "largest": a["largest_batch"], "runs": a["runs"]}))' "$1"
-}
-
 @test "the hooks set the batch size of fit" {
-	[ -n "${STRAIN_SLOW_TESTS:-}" ] || skip "slow: set STRAIN_SLOW_TESTS=1"
+	is_slow
 	advise --data dataset
 	[ "$(field 'runs[0]["batch_size"], runs[1]["batch_size"], runs[0]["validated"], runs[0]["checkpoint"]')" = "(16, 64, True, True)" ]
 	[ "$(field 'runs[0]["epochs"] >= 2 and 64 < largest["low"] <= largest["value"] <= largest["high"]')" = True ]

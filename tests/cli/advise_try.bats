@@ -190,3 +190,26 @@ needs_torch() {
 	[[ "$(field found.json 'tried["persistent_workers=True"]["missing"]')" == *loader* ]]
 	[ "$(kept torch 'tried["num_workers=2"]["gain"]["value"] > 1.3')" = True ]
 }
+
+@test "torch.set_flush_denormal is tried without an edit of the script" {
+	/usr/bin/python3 -c 'import torch' 2>/dev/null || skip "no PyTorch"
+	cat >fades.py <<-'EOF'
+		import torch
+		torch.set_num_threads(1)
+		model = torch.nn.Linear(64, 1)
+		optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+		for inputs in torch.utils.data.DataLoader(torch.randn(6000, 64), 20):
+		    state = torch.full((20, 4000), 1e-30)
+		    for _ in range(12):
+		        state = state * 0.2
+		    optimizer.zero_grad()
+		    (model(inputs).square().mean() + state.mean()).backward()
+		    optimizer.step()
+	EOF
+	run -0 --separate-stderr "$STRAIN" advise --try --json --repeats 2 --with flush_denormal=1 -o probes -- /usr/bin/python3 fades.py
+	echo "$stderr"
+	echo "$output" | tee found.json
+	local tried='tried["torch.set_flush_denormal(True)"]'
+	[ "$(field found.json "$tried['missing'], $tried['gain']['value'] > 0")" = "(None, True)" ]
+	[ "$("$STRAIN" sql probes/probe-02.strain "SELECT value FROM run WHERE key = 'optimizer_flush_denormal'" | tail -1)" = 1 ]
+}

@@ -312,6 +312,23 @@ optimizer|iteration' ]
 	[[ $(cat frozen plain accumulation) != *[0-9]* ]]
 }
 
+@test "PyTorch: steps that compute with denormal numbers" {
+	needs_torch
+	[ "$(uname -m)" = x86_64 ] || skip "not x86-64"
+	local mode
+	for mode in denormal ordinary; do
+		rm -f run.strain
+		record "$PYTHON" "$TRAIN" $mode >with
+		run_key run.strain optimizer_denormal_steps >$mode
+		"$PYTHON" "$TRAIN" $mode >without
+		cmp with without
+	done
+	[ "$(cat denormal ordinary | paste -sd ' ')" = "8 0" ]
+	rm -f run.strain
+	STRAIN_SET="flush_denormal=1" "$STRAIN" run -o run.strain -- "$PYTHON" "$TRAIN" denormal >flushed
+	[ "$(run_key run.strain optimizer_denormal_steps) $(run_key run.strain optimizer_flush_denormal)" = "0 1" ]
+}
+
 @test "PyTorch: parameters with gradients that no optimizer has" {
 	needs_torch
 	record "$PYTHON" "$TRAIN" omitted >with

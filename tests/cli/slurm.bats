@@ -31,7 +31,7 @@ setup_file() {
 		Epilog "$SOURCE_ROOT/examples/slurm/task_epilog.sh" | $AS tee with >/dev/null
 	# --insecure: also where the name of the machine has no address of loopback. It ends with the tests,
 	# and within an hour if they are killed.
-	slurm start --nodes 4 --cpus 4 --with "$FOLDER/with" --insecure >&2 || {
+	slurm start --nodes 4 --cpus 4 --gpus 1 --with "$FOLDER/with" --insecure >&2 || {
 		echo "Slurm does not start here" >&2
 		return 1
 	}
@@ -411,6 +411,25 @@ none_in_queue() {
 	run -0 --separate-stderr sweep plan.yaml --json
 	[ "$(jq -c '.outcomes' <<<"$output")" = '{"success":3,"cancelled":3}' ]
 	is_settled
+}
+
+@test "GPUs are asked of Slurm, and are what the trial was allocated" {
+	place gpus
+	# Six trials that each want the one GPU of a node, of two nodes: never two on one at a time.
+	plan 'echo $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES begun >>log; sleep 1; echo $SLURMD_NODENAME end >>log' 6 \
+		"slurm: {options: ['--exclude=node[3-4]']}"
+	$AS sed -i 's/memory: 200MiB/memory: 200MiB, gpus: 1/' plan.yaml
+	run -0 --separate-stderr sweep plan.yaml --json
+	[ "$(jq -c '[.complete, .outcomes]' <<<"$output")" = '[6,{"success":6}]' ]
+	cat log
+	[ "$(grep -c ' 0 begun' log)" = 6 ]
+	awk '/begun/ { if (busy[$1]++) exit 1 } /end/ { busy[$1]-- }' log
+	[ "$($AS "$STRAIN" sql plan.sweep/0001-1.strain "SELECT value FROM run WHERE key = 'slurm_gpus_on_node'" | tail -1)" = 1 ]
+	# More than a node has: Slurm's words, and nothing waits.
+	plan 'true $N' 1
+	$AS sed -i 's/memory: 200MiB/memory: 200MiB, gpus: 3/' plan.yaml
+	run -1 --separate-stderr sweep plan.yaml -o more.sweep
+	notes sbatch 'configuration is not available'
 }
 
 @test "wrong plans, an old Slurm and none at all" {

@@ -173,6 +173,24 @@ def frozen(job):
     adversaries(job, frozen=True)
 
 
+def denormal(job, scale=1e-30):
+    """A filter whose state dies away: numbers below 1e-38. 48 steps."""
+    for inputs, classes in list(DataLoader(job.samples, batch_size=25)) * 12:
+        state = torch.full((25, 2000), scale)
+        for _ in range(12):
+            state = state * 0.2
+        job.optimizer.zero_grad()
+        loss = job.loss(inputs, classes) + state.mean()
+        loss.backward()
+        job.optimizer.step()
+        print(loss.item().hex())
+
+
+def ordinary(job):
+    """The same with larger numbers."""
+    denormal(job, 1.0)
+
+
 def repeated(job):
     """Each of two losses goes back through the part that they share."""
     other = torch.nn.Linear(2, 2)

@@ -1303,6 +1303,27 @@ static void gradients_that_are_zeroed(void **state)
 	verdict_done(&v);
 }
 
+static void denormal_numbers(void **state)
+{
+	(void)state;
+	for (int kernels = 0; kernels < 2; kernels++) {
+		struct facts f = computing();
+		struct causes c;
+		struct verdict v = {0};
+		f.denormals = true;
+		add_samples(&f, CODE_FRAMEWORK, 1);
+		f.code.share[CODE_FRAMEWORK] = kernels ? 0.2 : 0.9;
+		f.code.share[CODE_KERNELS] = kernels ? 0.8 : 0.1;
+		causes_find(&f, &c);
+		assert_int_equal(causes_advise(&f, &c, &v), 0);
+		const struct suggestion *s = suggests(&v, "torch.set_flush_denormal(True)");
+		assert_true((s != NULL) == !kernels);
+		assert_true(!s || (s->settings.n == 1 &&
+					  s->settings.items[0].kind == SETTING_FLUSH_DENORMAL));
+		verdict_done(&v);
+	}
+}
+
 // As seen: features of audio by NumPy, between the optimizer and forward.
 static void numpy_outside_phases(void **state)
 {
@@ -1681,6 +1702,7 @@ int main(void)
 		cmocka_unit_test(lines_of_causes),
 		cmocka_unit_test(gradients_that_no_optimizer_uses),
 		cmocka_unit_test(gradients_that_are_zeroed),
+		cmocka_unit_test(denormal_numbers),
 		cmocka_unit_test(passes_that_keep_the_graph),
 		cmocka_unit_test(functions_that_watch_modules),
 		cmocka_unit_test(sequences_that_are_padded),
