@@ -22,7 +22,7 @@ teardown() {
 		/usr/bin/python3 "$JOB" --batch-size '{batch_size=16}' --workers '{workers=0}'
 	echo "$stderr"
 	echo "$output" | tee answer.json
-	nothing_runs advise_job
+	nothing_runs advise_job.py
 	[ "$(field 'largest["verified"] >= 1 and largest["verified_by"]')" = limit ]
 	[ "$(field 'largest["low"] <= largest["value"] <= largest["high"]')" = True ]
 	[ "$(field 'largest["low"] <= largest["verified"]')" = True ]
@@ -168,7 +168,7 @@ teardown() {
 		wrong = list(json_keys.compare("strain advise", known, found))
 		assert not wrong, wrong
 	EOF
-	nothing_runs advise_job
+	nothing_runs advise_job.py
 }
 
 @test "what no placeholder sets is to be changed in the script" {
@@ -307,5 +307,5 @@ teardown() {
 	[[ "$output" =~ --time=[1-9][0-9]*\ \ \ # ]]
 	[[ "$output" == *"# it ran under this request"* ]]
 	[ "$(field '[r["limit"] for r in runs if r["step"] == "request"] == [int(a["request"]["bytes"])]' kept/advice.json)" = True ]
-	nothing_runs advise_job
+	nothing_runs advise_job.py
 }

@@ -48,7 +48,7 @@ job_with() { # BATCH
 	[[ $stderr == *"the job failed with exit status 1"*"standard input is not a terminal"* ]]
 	run -1 --separate-stderr "$STRAIN" advise --limit 5s -- python3 "$JOB" --never
 	[[ $stderr == *"no iterations"* ]]
-	nothing_runs advise_plain
+	nothing_runs advise_plain.py
 }
 
 @test "a start that fails leaves no folder behind, unless it holds more than was printed" {
@@ -86,7 +86,7 @@ job_with() { # BATCH
 	kill -INT "$advising" || kill -TERM "$advising"
 	wait "$advising" || true
 	[ "$(echo *)" = "dies said" ]
-	nothing_runs advise_plain
+	nothing_runs advise_plain.py
 }
 
 @test "on a terminal, the job has one as wide, and its input has ended" {
@@ -105,7 +105,7 @@ job_with() { # BATCH
 		assert status == 0, status
 	EOF
 	[ "$(head -n 1 kept/01-now.out)" = "columns 77, read ['', '', '']" ]
-	nothing_runs advise_plain
+	nothing_runs advise_plain.py
 }
 
 @test "a job of three iterations" {
@@ -114,7 +114,7 @@ job_with() { # BATCH
 	echo "$stderr"
 	[ "$(field 'a["advised"]["batch_size"], a["rate"]["now"] is None or a["advised"]["keep"]' kept/advice.json)" = \
 		"(8, True)" ]
-	nothing_runs advise_plain
+	nothing_runs advise_plain.py
 }
 
 @test "a limit below the program's own size" {
@@ -130,7 +130,7 @@ job_with() { # BATCH
 	# 64 MiB and three times the rest, twice: what an iteration holds while it takes the next.
 	[ "$(field '64 <= largest["verified"] < largest["failed"] <= 120' kept/advice.json)" = True ]
 	[ "$(field 'a["memory"]["limit_kind"]' kept/advice.json)" = "address space" ]
-	nothing_runs advise_plain
+	nothing_runs advise_plain.py
 }
 
 @test "memory that does not grow with the batch size at first, and memory that never does" {
@@ -143,7 +143,7 @@ job_with() { # BATCH
 	[[ $(tr -s ' \n' ' ' <<<"$output") == *"larger ones may fit, since memory does not grow with the batch size up to there"* ]]
 	[ "$(field 'largest["open"], largest["high"], largest["missing"]' open/advice.json)" = "(True, None, None)" ]
 	[ "$(field '32 < largest["verified"] == largest["value"]' open/advice.json)" = True ]
-	nothing_runs advise_plain
+	nothing_runs advise_plain.py
 }
 
 @test "a job that accumulates gradients: the batch size is that of the command" {
@@ -162,7 +162,7 @@ job_with() { # BATCH
 	wait $advising
 	cat printed said
 	grep -q "the probe with batch size 32 failed: the job was killed by signal 9" printed
-	nothing_runs advise_plain
+	nothing_runs advise_plain.py
 }
 
 @test "Ctrl-C before memory is known: no other batch size is advised" {
@@ -176,7 +176,7 @@ job_with() { # BATCH
 	cat said
 	[ "$(field 'largest["missing"] is not None, a["advised"]["batch_size"] in (8, None)' printed)" = "(True, True)" ]
 	[ "$(field '[line.split()[1] for line in a["page"] if line.startswith("advice ")]' printed)" = "['none:']" ]
-	nothing_runs advise_plain
+	nothing_runs advise_plain.py
 	run -0 --separate-stderr advise --time 5s --
 	[[ $output == *"advice         none: the time ran out before"* ]]
 }
@@ -210,7 +210,7 @@ job_with() { # BATCH
 	echo "$stderr" "$output"
 	[[ $status -ne 0 || -e small/kept/advice.json ]]
 	[ ! -e small/kept/advice.json ] || field 'a["probes"]' small/kept/advice.json # whole
-	nothing_runs advise_plain
+	nothing_runs advise_plain.py
 }
 
 @test "two at once in one directory, and a folder that is there" {

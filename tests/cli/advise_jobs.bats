@@ -135,7 +135,7 @@ odd() { # KIND OPTION...
 	notes 3
 	[[ "$stderr" == *broken* ]]
 	run -1 --separate-stderr "$STRAIN" advise -o idle --limit 5s -- sleep 77
-	nothing_runs advise_job
+	nothing_runs advise_job.py
 	[ -n "$stderr" ]
 	run -1 --separate-stderr "$STRAIN" advise -o none -- ./no-such-program
 	notes no-such-program || [[ "$stderr" == *no-such-program* ]]
@@ -149,5 +149,5 @@ odd() { # KIND OPTION...
 	local status=0
 	wait "$pid" || status=$?
 	[ "$status" -eq 130 ]
-	nothing_runs advise_job
+	nothing_runs advise_job.py
 }
