@@ -449,6 +449,13 @@ class Loop:
             self.ring.begin(FORWARD, self.anchor_ns)
             self.in_forward = True
 
+    def is_in_forward(self):
+        """Whether a loader's batch is there, and no backward has begun since."""
+        return self.stage == READY or (
+            self.stage == NONE and not self.in_backward and self.stepping is None
+            and (self.in_forward or (self.anchor_ns > 0 and not self.weak))
+        )
+
     def _end_forward(self, now_ns):
         if self.in_forward:
             self.last_ns = self.ring.end(now_ns)

@@ -18,9 +18,9 @@ several losses has its own: they go through the part that the losses share again
 the first steps, and told if all of them have some.
 
 Gradients that are zeroed before a step uses them: those that the generator of a GAN gets from the loss of its
-discriminator, if its images were not detached. For each optimizer, a few of its parameters are looked at
-where it steps and where its gradients are zeroed: whether they have got gradients since. If zeroing finds some most
-times, the run has that.
+discriminator, if its images were not detached. A few parameters of each optimizer are looked at before and after each
+backward pass: whether it gave them gradients. If another optimizer steps then, and they are zeroed, they were computed
+for nothing; the run has that if it happens about as often as their own steps.
 """
 
 import weakref
@@ -30,7 +30,6 @@ MODULES = 8  # called directly, not by another one
 MOST = 0.5  # of the parameters
 COUNTED = 8  # steps whose backward passes are counted
 FOLLOWED = 24  # steps in which zeroed gradients are looked for: a few of each model's, where one has five
-PASSES = 2000  # backward passes in these
 LOOKED_AT = 4  # parameters of an optimizer
 
 
@@ -132,60 +131,70 @@ class Repeated:
 
 
 class _Gradients:
-    """Those of one optimizer. passes: number of the last backward pass before they were used or zeroed."""
+    """Those of one optimizer: in how many passes they came, and what became of them."""
 
-    __slots__ = ("tensors", "ids", "state", "passes", "used", "zeroed", "times", "times_zeroed", "entered")
+    __slots__ = ("tensors", "ids", "fresh", "waited", "used", "zeroed", "steps", "times_zeroed", "last", "entered")
 
     def __init__(self, optimizer):
         tensors = [tensor for group in optimizer.param_groups for tensor in group["params"]]
         self.ids = {id(tensor) for tensor in tensors}
         places = {i * (len(tensors) - 1) // max(1, LOOKED_AT - 1) for i in range(LOOKED_AT)}
         self.tensors = [weakref.ref(tensors[place]) for place in places] if tensors else []
-        self.passes = self.used = self.zeroed = self.times = self.times_zeroed = 0
-        self.entered = set()  # by which models passes began that computed some for nothing: this optimizer's?
-        self.state = self.look()
+        self.fresh = 0  # passes since they were used or zeroed
+        self.waited = False  # another optimizer has stepped since
+        self.used = self.zeroed = self.steps = self.times_zeroed = 0
+        self.last = set()  # whether these passes met this optimizer's model first: it was called last
+        self.entered = set()  # the same of those whose gradients were zeroed
 
     def look(self):
         """What tells gradients from later ones; () if there are none."""
         gradients = [tensor.grad for tensor in (reference() for reference in self.tensors) if tensor is not None]
         return tuple((id(gradient), gradient._version) for gradient in gradients if gradient is not None)
 
+    def reset(self):
+        """They are used or zeroed."""
+        self.fresh = 0
+        self.waited = False
+        self.last = set()
+
 
 class Discarded:
     """Gradients that no step uses. left: the steps until it is over."""
 
-    __slots__ = ("left", "_entered", "_last", "_by", "_tell")
+    __slots__ = ("left", "_model", "_before", "_by", "_tell")
 
     def __init__(self, tell):
         self.left = FOLLOWED
-        self._entered = []  # for each pass, the id of a parameter of the model called last before it, or None
-        self._last = None
+        self._model = None  # weak: the one called last
+        self._before = ()  # the optimizers' gradients when the pass began
         self._by = {}  # by an optimizer's id
         self._tell = tell
 
-    @property
-    def _passes(self):
-        return len(self._entered)
-
     def called(self, module):
         """The outermost module is called with gradients."""
-        parameter = next(module.parameters(), None)
-        if parameter is not None:  # not a loss
-            self._last = id(parameter)
+        if next(module.parameters(), None) is not None:  # not a loss
+            self._model = weakref.ref(module)
 
-    def passed(self):
+    def pass_begins(self):
         """A backward pass begins."""
-        self._entered.append(self._last)
-        self._last = None
-        if self._passes >= PASSES:
-            self.stop()
+        self._before = tuple((known, known.look()) for known in self._by.values())
+
+    def pass_ends(self):
+        """It has ended."""
+        model, self._model = self._model and self._model(), None
+        met = {id(tensor) for tensor in model.parameters()} if model is not None else None
+        before, self._before = self._before, ()
+        for known, state in before:
+            if known.look() != state:
+                known.fresh += 1
+                known.last.add(None if met is None else not known.ids.isdisjoint(met))
 
     def stop(self):
         """Nothing is known."""
         self.left = 0
         self._by.clear()
-        self._entered.clear()
-        self._last = None
+        self._model = None
+        self._before = ()
 
     def stepped(self, optimizer):
         """An optimizer's step has ended."""
@@ -195,33 +204,30 @@ class Discarded:
         known = self._by.get(id(optimizer))
         if known is None:
             known = self._by[id(optimizer)] = _Gradients(optimizer)
-            known.passes = self._passes - 1
-        known.used += self._passes - known.passes
-        self._keep(known)
+        for other in self._by.values():
+            other.waited = other.waited or other.fresh > 0
+        known.steps += 1
+        known.used += known.fresh
+        known.reset()
         if not self.left:
             self._finish()
 
     def zeroes(self, parameters):
-        """Gradients of these are about to be zeroed; returns what to call afterwards."""
+        """Gradients of these are about to be zeroed. Those of passes after which no optimizer has stepped
+        may have been used by the script itself, which copies or normalises them."""
         ids = {id(tensor) for tensor in parameters}
-        meant = [known for known in self._by.values() if known.ids & ids and self._passes > known.passes]
-        for known in meant:
-            state = known.look()
-            known.times += 1
-            if state and state != known.state:
-                known.times_zeroed += 1
-                known.zeroed += self._passes - known.passes
-                known.entered |= {last and last in known.ids for last in self._entered[known.passes:]}
-        return lambda: [self._keep(known) for known in meant]
-
-    def _keep(self, known):
-        known.passes = self._passes
-        known.state = known.look()
+        for known in self._by.values():
+            if not known.ids.isdisjoint(ids):
+                if known.fresh and known.waited:
+                    known.zeroed += known.fresh
+                    known.times_zeroed += 1
+                    known.entered |= known.last
+                known.reset()
 
     def _finish(self):
         known = list(self._by.values())
-        apart = all(not one.ids & other.ids for one in known for other in known if one is not other)
-        wasting = [one for one in known if one.times_zeroed >= 2 and 2 * one.times_zeroed >= one.times]
+        apart = all(one.ids.isdisjoint(other.ids) for one in known for other in known if one is not other)
+        wasting = [one for one in known if one.times_zeroed >= 2 and 2 * one.times_zeroed >= one.steps]
         if len(known) > 1 and apart and wasting:
             # Through a model that was called before others, for nothing: worse than for its parameters alone.
             worst = max(wasting, key=lambda one: (one.entered == {False}, one.zeroed / (one.zeroed + one.used)))

@@ -24,7 +24,7 @@ import strain_hook
 import strain_padding
 import strain_ring
 from strain_cuda import DeviceClock
-from strain_loop import IN_BACKWARD, Loop
+from strain_loop import Loop
 from strain_omitted import FOLLOWED, Discarded, Omitted, Repeated
 from strain_pass import Loader, Optimizers
 
@@ -71,6 +71,7 @@ class PyTorch:
         self.early = FOLLOWED  # steps until nothing more is looked for in them
         self.denormals = False  # a Flag, from the first of its steps on; None: it cannot be read
         self.denormal_steps = 0
+        self.called = None  # Module.__call__ with its patch
         self.guessed = False  # the samples of a loop without a loader were reported
         self.most = -1  # number of tensors of the largest one
         self.counts_tokens = True
@@ -94,8 +95,8 @@ class PyTorch:
             ("prepare", self._hook_prepare),
             ("backward", self._hook_backward),
             ("optimizer", self._hook_optimizer),
-            ("zeroed", self._hook_zeroed),
             ("forward", self._hook_calls),
+            ("zeroed", self._hook_zeroed),
             ("checkpoint", self._hook_checkpoint),
             ("communication", self._hook_communication),
         ):
@@ -457,8 +458,22 @@ class PyTorch:
     # Steps -------------------------------------------------------------------------------------
 
     def _hook_backward(self):
-        self.hook.patch(self.torch.autograd, "backward", self._wrap_backward)
-        self.hook.patch(self.torch.autograd, "grad", self._wrap_grad)
+        self._patch_operator("backward", self._wrap_backward)
+        self._patch_operator("grad", self._wrap_grad)
+
+    def _patch_operator(self, name, wrap):
+        """Patches a function that TorchScript knows by its id, as an operator."""
+        original = getattr(self.torch.autograd, name)
+        self.hook.patch(self.torch.autograd, name, wrap)
+        wrapper = getattr(self.torch.autograd, name)
+        builtins = sys.modules.get("torch.jit._builtins")
+        operators = getattr(builtins, "_builtin_ops", ())
+        known = [operator for function, operator in operators if function is original]
+        table = getattr(builtins, "_builtin_table", None)
+        for operator in known:
+            operators.append((wrapper, operator))
+            if table is not None:
+                table[id(wrapper)] = operator
 
     def _wrap_grad(self, original):
         """Gradients that the loss is made of (a penalty, a derivative), or an inner loop's: backward, but no
@@ -467,7 +482,8 @@ class PyTorch:
 
         def grad(*arguments, **options):
             loop = getattr(local, "loop", None) if hook.on else None
-            if loop is None or loop.in_backward or loop.stage == IN_BACKWARD:
+            # Elsewhere it is not known whether a forward goes on around it.
+            if loop is None or not loop.is_in_forward():
                 return original(*arguments, **options)
             if not self._phase_begins(strain_ring.BACKWARD):
                 return original(*arguments, **options)
@@ -503,6 +519,8 @@ class PyTorch:
             finally:
                 self.backwards -= 1
                 try:
+                    if self.early:
+                        self._follow(self.discarded.pass_ends)
                     loop.backward_ends()
                 except Exception as error:
                     fail(error)
@@ -624,7 +642,7 @@ class PyTorch:
         """A backward pass before one of the first steps begins."""
         if self.repeated.left:
             self.repeated.passed(arguments, options)
-        self._follow(self.discarded.passed)
+        self._follow(self.discarded.pass_begins)
 
     def _count_denormals(self):
         """The first of these calls only clears the flag."""
@@ -648,6 +666,8 @@ class PyTorch:
         return None
 
     def _hook_zeroed(self):
+        if self.called is None:  # nothing would take it out before code is compiled
+            raise RuntimeError("calls of modules are not seen")
         optimizer = sys.modules["torch.optim.optimizer"].Optimizer
         for kind, tensors in ((optimizer, _updated), (self.torch.nn.Module, self.torch.nn.Module.parameters)):
             self.hook.patch(kind, "zero_grad", functools.partial(self._wrap_zeroed, tensors))
@@ -658,15 +678,10 @@ class PyTorch:
 
     def _wrap_zeroed(self, tensors, original):
         def zero_grad(*arguments, **options):
-            after = None
             loop = getattr(self.local, "loop", None) if self.discarded.left and self.hook.on else None
             if loop is not None and loop.stepping is None:  # not in a closure
-                after = self._follow(lambda: self.discarded.zeroes(tensors(arguments[0])))
-            try:
-                return original(*arguments, **options)
-            finally:
-                if after is not None:
-                    self._follow(after)
+                self._follow(lambda: self.discarded.zeroes(tensors(arguments[0])))
+            return original(*arguments, **options)
 
         return zero_grad
 

@@ -639,11 +639,7 @@ static void append_loader(
 	for (size_t i = 0; i < a->settings.n; i++) {
 		const struct setting *s = &a->settings.items[i];
 		bool flag = s->kind == SETTING_PIN || s->kind == SETTING_PERSISTENT;
-		if (s->kind == SETTING_FLUSH_DENORMAL) {
-			const struct setting_list one = {.items = {*s}, .n = 1};
-			text_append_string(t, t->length > 0 ? ", " : "");
-			setting_append(t, &one);
-		} else if (s->kind != SETTING_ENVIRONMENT) {
+		if (s->kind != SETTING_ENVIRONMENT && s->kind != SETTING_FLUSH_DENORMAL) {
 			text_format(t, "%s%s=%s", t->length > 0 ? ", " : "",
 				setting_kind_name(s->kind),
 				!flag                        ? s->value
@@ -743,7 +739,15 @@ static void print_change(
 		return;
 	}
 	append_loader(&loader, a, config);
-	if (a->now->seen.loader_at) {
+	for (size_t i = 0; i < a->settings.n; i++) {
+		const struct setting_list one = {.items = {a->settings.items[i]}, .n = 1};
+		if (one.items[0].kind == SETTING_FLUSH_DENORMAL) {
+			_cleanup_text_ struct text call = {0};
+			setting_append(&call, &one);
+			fprintf(out, "%s%s\n", head, call.data ? call.data : "");
+		}
+	}
+	if (a->now->seen.loader_at && loader.length > 0) {
 		fprintf(out, "%s%s: DataLoader(%s)\n", head, a->now->seen.loader_at,
 			loader.data ? loader.data : "");
 	} else if (a->now->seen.fit_at && a->batch_size != present_batch(a)) {

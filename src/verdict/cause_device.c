@@ -930,22 +930,22 @@ static void advise_wasted(struct book *b)
 {
 	const struct facts *f = b->f;
 	double backward = facts_share(f, PHASE_BACKWARD);
-	double most = backward * f->backward_wasted * (f->wasted_last ? 0.5 : 1);
+	double kernel = f->wasted_last ? 0 : leader_in(f, CODE_SYSTEM);
+	double most = (backward + kernel) * f->backward_wasted * (f->wasted_last ? 0.5 : 1);
 	struct text action = {0}, basis = {0};
 	if (!(most >= WORTH)) {
 		return;
 	}
 	if (!f->wasted_last) {
-		most += leader_in(f, CODE_SYSTEM);
-		text_append_string(&action,
-			"detach() what one model makes where another one is trained on it, or ");
+		text_append_string(&action, "use torch.no_grad() for what one model makes where "
+					    "another one is trained on it, or ");
 	}
 	text_append_string(
 		&action, "call requires_grad_(False) on a model while others are trained");
 	words_append_percent(&basis, f->backward_wasted);
 	text_append_string(&basis,
-		" of the gradients that an optimizer's parameters get are set to zero "
-		"before its step; backward takes ");
+		" of the backward passes to an optimizer's parameters are for nothing: their "
+		"gradients are zeroed before it steps; backward takes ");
 	words_append_percent(&basis, backward);
 	advice_suggest_at_most(b, most, &action, &basis);
 }
@@ -1063,9 +1063,9 @@ static void advise_denormals(struct book *b)
 	advice_set(b, 0, SETTING_FLUSH_DENORMAL, "1");
 	text_append_string(&action, "torch.set_flush_denormal(True)");
 	text_append_string(&basis,
-		"each step computes with numbers below 1e-38 (denormal), on which arithmetic "
-		"takes many times longer; how many is not known. Arithmetic outside of "
-		"matrix kernels takes ");
+		"in each step the training thread computes with denormal numbers (in float32 below "
+		"1e-38), on which arithmetic takes many times longer; how many is not known. "
+		"Arithmetic outside of matrix kernels takes ");
 	words_append_percent(&basis, leader_in(f, CODE_FRAMEWORK));
 	advice_suggest(b, advice_no_gain, &action, &basis);
 }

@@ -191,6 +191,74 @@ def ordinary(job):
     denormal(job, 1.0)
 
 
+def resetting(job):
+    """Each turn zeroes all gradients, and limits the norm of all, old ones too; nothing is computed for nothing."""
+    maker, judge = torch.nn.Linear(4, 8), job.model
+    of_maker = torch.optim.SGD(maker.parameters(), lr=0.01)
+    both = [*maker.parameters(), *judge.parameters()]
+
+    def turn(loss, optimizer):
+        for one in (of_maker, job.optimizer):
+            one.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(both, 1.0)
+        optimizer.step()
+        print(loss.item().hex())
+
+    for inputs, _ in DataLoader(job.samples, batch_size=5):
+        turn(judge(inputs).mean() - judge(maker(torch.randn(5, 4)).detach()).mean(), job.optimizer)
+        judge.requires_grad_(False)
+        turn(judge(maker(torch.randn(5, 4))).mean(), of_maker)
+        judge.requires_grad_(True)
+
+
+def copied(job):
+    """Gradients of two losses that are copied, zeroed and put together, for two optimizers (PCGrad)."""
+    other = torch.nn.Linear(8, 2)
+    of_other = torch.optim.SGD(other.parameters(), lr=0.01)
+    parameters = [*job.model.parameters(), *other.parameters()]
+    for inputs, classes in DataLoader(job.samples, batch_size=5):
+        sums = [torch.zeros_like(parameter) for parameter in parameters]
+        for _ in range(2):
+            job.optimizer.zero_grad()
+            of_other.zero_grad()
+            (job.loss(inputs, classes) + functional.cross_entropy(other(inputs), classes)).backward()
+            for total, parameter in zip(sums, parameters):
+                total += parameter.grad
+        for total, parameter in zip(sums, parameters):
+            parameter.grad = total
+        job.optimizer.step()
+        of_other.step()
+        print(sums[0].sum().item().hex())
+
+
+class Force(torch.nn.Module):
+    """The derivative of an energy, as of models of molecules."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(8, 1)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        """[n, 8] to [n, 8]"""
+        energy = self.layer(inputs).pow(2).sum()
+        gradient = torch.autograd.grad([energy], [inputs], create_graph=True)[0]
+        assert gradient is not None
+        return gradient
+
+
+def scripted(job):
+    """TorchScript compiles torch.autograd.grad()."""
+    model = torch.jit.script(Force())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for inputs, _ in DataLoader(job.samples, batch_size=10):
+        optimizer.zero_grad()
+        loss = model(inputs.clone().requires_grad_()).square().mean()
+        loss.backward()
+        optimizer.step()
+        print(loss.item().hex())
+
+
 def repeated(job):
     """Each of two losses goes back through the part that they share."""
     other = torch.nn.Linear(2, 2)

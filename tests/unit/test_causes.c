@@ -1289,7 +1289,7 @@ static void gradients_that_are_zeroed(void **state)
 		f.wasted_last = last;
 		assert_int_equal(causes_advise(&f, &c, &v), 0);
 		const struct suggestion *s = suggests(
-			&v, last ? "call requires_grad_(False)" : "detach() what");
+			&v, last ? "call requires_grad_(False)" : "use torch.no_grad() for what");
 		assert_non_null(s);
 		assert_float_equal(s->gain.value, 1 / (1 - backward * 0.4 / (1 + last)), 1e-6);
 		assert_int_equal(s->kind, GAIN_AT_MOST);
