@@ -96,11 +96,11 @@ class PyTorch:
             ("backward", self._hook_backward),
             ("optimizer", self._hook_optimizer),
             ("forward", self._hook_calls),
-            ("zeroed", self._hook_zeroed),
             ("checkpoint", self._hook_checkpoint),
             ("communication", self._hook_communication),
         ):
             self.hook.feature(what, install)
+        self._hook_zeroed()
         strain_hook.follow("pytorch", self._leave)
         os.register_at_fork(after_in_child=self._after_fork)
         atexit.register(self._at_exit)
@@ -666,11 +666,14 @@ class PyTorch:
         return None
 
     def _hook_zeroed(self):
-        if self.called is None:  # nothing would take it out before code is compiled
-            raise RuntimeError("calls of modules are not seen")
-        optimizer = sys.modules["torch.optim.optimizer"].Optimizer
-        for kind, tensors in ((optimizer, _updated), (self.torch.nn.Module, self.torch.nn.Module.parameters)):
-            self.hook.patch(kind, "zero_grad", functools.partial(self._wrap_zeroed, tensors))
+        """Not a feature: it adds to advice only."""
+        try:
+            optimizer, module = sys.modules["torch.optim.optimizer"].Optimizer, self.torch.nn.Module
+            if self.called is not None:  # else nothing would take it out before code is compiled
+                self.hook.patch(optimizer, "zero_grad", functools.partial(self._wrap_zeroed, _updated))
+                self.hook.patch(module, "zero_grad", functools.partial(self._wrap_zeroed, module.parameters))
+        except Exception:
+            self.discarded.stop()
 
     def _unhook_zeroed(self):
         for kind in (sys.modules["torch.optim.optimizer"].Optimizer, self.torch.nn.Module):
