@@ -3,7 +3,8 @@
 """Whether this thread computes with denormal numbers, which are many times slower on most CPUs.
 
 On x86-64 the control and status register of SSE (MXCSR) has a flag that an operand was denormal (DE).
-It stays set until it is cleared; neither C nor Python can ask for it. See Intel 64 and IA-32
+It stays set until it is cleared. fetestexcept() of the C library leaves it out, and so does Python: hardly any
+program but one with intrinsics of the CPU (_MM_GET_EXCEPTION_STATE) reads it. See Intel 64 and IA-32
 Architectures Software Developer's Manual, volume 1, 10.2.3.
 """
 

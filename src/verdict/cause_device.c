@@ -980,7 +980,7 @@ static double computes_beside_model(const struct facts *f)
 {
 	bool steps = facts_share(f, PHASE_FORWARD) >= WORTH && facts_share(f, PHASE_BACKWARD) > 0 &&
 	             facts_share(f, PHASE_OPTIMIZER) > 0;
-	// Backward passes of threads and in ways that the hooks do not mark.
+	// Not every backward pass is marked: not torch.autograd.grad() in a loop without a loader.
 	bool marked = f->lines.in_backward <= facts_share(f, PHASE_BACKWARD) + BACKWARD_UNMARKED;
 	bool model = f->framework == FRAMEWORK_PYTORCH && steps && marked && !f->gpu.used;
 	double elsewhere = model ? computes_elsewhere(f) : 0;
