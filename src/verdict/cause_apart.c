@@ -309,10 +309,38 @@ static void advise_validation(struct book *b, const struct cause *cause)
 	advice_suggest(b, advice_gain_of(cause->share, 0.5), &action, &basis);
 }
 
-static void advise_checkpoint(struct book *b, const struct cause *cause)
+// The function that waits for fsync: the one with the most samples outside of all phases, if the
+// waits do not fit into the rest of the time there. NULL: not known.
+static const struct line_place *syncing_function(const struct facts *f)
+{
+	const struct line_place *top = cause_outside_function(f);
+	double synced = cause_synced(f),
+	       rest = facts_share(f, PHASE_OTHER) - cause_known(top ? top->share - top->error : 0);
+	return top && synced - fmax(0, rest) >= 0.25 * synced && top->share >= synced ? top : NULL;
+}
+
+// Commits take CPU time, too. Many rows in one transaction save nearly all of both.
+static void advise_commits(struct book *b, const struct line_place *function)
 {
 	struct text action = {0}, basis = {0};
+	text_append_string(&action, "write and commit less often in ");
+	words_append_place(&action, function->place, 60);
+	text_append_string(&action, " (many rows per transaction), or in a background thread");
+	words_append_percent(&basis, function->share);
+	text_append_string(
+		&basis, " of the samples of lines are in this function, and most waits for fsync");
+	advice_suggest_at_most(b, cause_function_at_most(function), &action, &basis);
+}
+
+static void advise_checkpoint(struct book *b, const struct cause *cause)
+{
+	const struct line_place *function = syncing_function(b->f);
+	struct text action = {0}, basis = {0};
 	bool marked = saved(b->f) >= MOST * cause->share.value;
+	if (!marked && function) {
+		advise_commits(b, function);
+		return;
+	}
 	text_append_string(&action,
 		marked ? "save half as often, or in a background thread"
 		       : "write and commit half as often (several rows per transaction), or in a "

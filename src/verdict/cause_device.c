@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/words.h"
@@ -670,8 +671,8 @@ static void advise_main_line(struct book *b)
 	text_append_string(&basis, " of the samples of lines are there; the interpreter takes ");
 	words_append_percent(&basis, interprets_in_steps(f));
 	text_append_string(&basis, " of each iteration");
-	double most = fmin(0.99, top->share + 2 * top->error);
-	advice_suggest_at_most(b, fmax(most, interprets_in_steps(f)), &action, &basis);
+	double most = fmax(cause_function_at_most(top), interprets_in_steps(f));
+	advice_suggest_at_most(b, most, &action, &basis);
 }
 
 static void advise_launch(struct book *b, const struct cause *cause)
@@ -974,16 +975,20 @@ static bool advise_embeddings(struct book *b)
 	return true;
 }
 
-// A script that calls no module computes its model there, too. On a GPU, the time of calls there is
-// not that of the computing.
-static double computes_beside_model(const struct facts *f)
+// Whether what runs outside of all phases is beside the model. A script that calls no module
+// computes its model there, too. On a GPU, the time of calls there is not that of the computing.
+static bool marks_model(const struct facts *f)
 {
 	bool steps = facts_share(f, PHASE_FORWARD) >= WORTH && facts_share(f, PHASE_BACKWARD) > 0 &&
 	             facts_share(f, PHASE_OPTIMIZER) > 0;
 	// Not every backward pass is marked: not torch.autograd.grad() in a loop without a loader.
 	bool marked = f->lines.in_backward <= facts_share(f, PHASE_BACKWARD) + BACKWARD_UNMARKED;
-	bool model = f->framework == FRAMEWORK_PYTORCH && steps && marked && !f->gpu.used;
-	double elsewhere = model ? computes_elsewhere(f) : 0;
+	return f->framework == FRAMEWORK_PYTORCH && steps && marked && !f->gpu.used;
+}
+
+static double computes_beside_model(const struct facts *f)
+{
+	double elsewhere = marks_model(f) ? computes_elsewhere(f) : 0;
 	return elsewhere >= BESIDE_MODEL ? elsewhere : 0;
 }
 
@@ -1011,6 +1016,39 @@ static void advise_beside_model(struct book *b)
 	double apart = calls_libraries(f) + loops_over_elements(f);
 	advice_suggest_at_most(
 		b, fmax(share, facts_share(f, PHASE_OTHER) - apart), &action, &basis);
+}
+
+static bool is_named(const struct book *b, const char *place)
+{
+	_cleanup_text_ struct text shown = {0};
+	words_append_place(&shown, place, 60);
+	bool named = false;
+	for (size_t i = 0; shown.data && i < b->verdict->n_suggestions; i++) {
+		const struct suggestion *s = &b->verdict->suggestions[i];
+		named |= strstr(s->action, shown.data) || strstr(s->basis, shown.data);
+	}
+	return named;
+}
+
+// A function of the script outside of all phases, whatever it does there: it may compute, wait and
+// call the kernel, each too little for a cause of its own. One that has most of the time is what
+// the job is for, if no other cause holds.
+static void advise_outside_function(struct book *b)
+{
+	const struct line_place *top = cause_outside_function(b->f);
+	struct text action = {0}, basis = {0};
+	if (!top || top->share - top->error < OUTSIDE_WORTH || top->share >= MOST ||
+		!marks_model(b->f) || is_named(b, top->place)) {
+		return;
+	}
+	text_append_string(&action, "make ");
+	words_append_place(&action, top->place, 60);
+	text_append_string(&action, " faster, or call it less often");
+	words_append_percent(&basis, top->share);
+	text_append_string(&basis,
+		" of the samples of lines are in this function, outside modules, "
+		"backward and optimizer");
+	advice_suggest_at_most(b, cause_function_at_most(top), &action, &basis);
 }
 
 static void advise_callbacks(struct book *b)
@@ -1081,6 +1119,7 @@ static void advise_compute(struct book *b, const struct cause *cause)
 	advise_embeddings(b);
 	advise_callbacks(b);
 	advise_denormals(b);
+	advise_outside_function(b);
 	if (f->double_precision) {
 		advice_suggest_unknown(b,
 			"compute with float32, if its precision suffices: the input or the model "

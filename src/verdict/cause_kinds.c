@@ -55,6 +55,23 @@ const struct line_place *cause_main_line(const struct facts *f)
 	return is ? main : NULL;
 }
 
+const struct line_place *cause_outside_function(const struct facts *f)
+{
+	const struct line_facts *lines = &f->lines;
+	for (size_t i = 0; i < lines->n_tops && lines->looks >= LOOKS_ENOUGH; i++) {
+		const struct line_place *top = &lines->tops[i];
+		if (!*top->phase && !top->loop) {
+			return top->share - top->error >= WORTH ? top : NULL;
+		}
+	}
+	return NULL;
+}
+
+double cause_function_at_most(const struct line_place *function)
+{
+	return fmin(0.99, function->share + 2 * function->error);
+}
+
 void cause_append_main_line(struct text *t, const struct facts *f)
 {
 	const struct line_place *top = cause_main_line(f);

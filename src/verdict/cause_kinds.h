@@ -84,6 +84,11 @@ void cause_append_line(
 // The function of the script with the most samples of lines, if it has LINE_MAIN of them and they
 // are not in a call of backward or an optimizer, which is always the same line; NULL.
 const struct line_place *cause_main_line(const struct facts *f);
+// The function of the script with the most samples outside of all phases, if it takes WORTH of the
+// time or more and is not the training loop; NULL.
+const struct line_place *cause_outside_function(const struct facts *f);
+// Share of the time that a function takes at most.
+double cause_function_at_most(const struct line_place *function);
 // Appends "; train.py:42 augment() has 66 % of the samples", if there is one.
 void cause_append_main_line(struct text *t, const struct facts *f);
 // "1.9 of 2 CPUs".

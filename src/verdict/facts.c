@@ -1357,6 +1357,7 @@ struct stretch facts_stretch(const struct analysis *a)
 struct line_group { // the lines of a function in one phase
 	const struct script_line *top; // the most frequent one
 	uint64_t samples;
+	bool loop; // some lines of the function call backward, the optimizer or the loader
 };
 
 static bool is_outside_functions(const struct script_line *line)
@@ -1380,6 +1381,24 @@ static int compare_groups(const void *left, const void *right)
 	return order ? order : (one->top > other->top) - (one->top < other->top);
 }
 
+static bool is_call(const char *phase)
+{
+	return phase && (strcmp(phase, "backward") == 0 || strcmp(phase, "optimizer") == 0 ||
+				strcmp(phase, "data") == 0);
+}
+
+static bool calls_phases(const struct script_line *line, const struct line_group *groups, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct script_line *other = groups[i].top;
+		if (is_call(other->phase) && strcmp(other->function, line->function) == 0 &&
+			strcmp(other->file, line->file) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
 // Sorted, the most frequent first. Returns their number.
 static size_t group_lines(
 	const struct script_lines *shares, struct line_group ret[static SCRIPT_LINES_MAX])
@@ -1391,11 +1410,14 @@ static size_t group_lines(
 			at++;
 		}
 		if (at == n) {
-			ret[n++] = (struct line_group){&shares->items[i], 0};
+			ret[n++] = (struct line_group){.top = &shares->items[i]};
 		}
 		ret[at].samples += shares->items[i].samples;
 	}
 	qsort(ret, n, sizeof(*ret), compare_groups);
+	for (size_t i = 0; i < n; i++) {
+		ret[i].loop = calls_phases(ret[i].top, ret, n);
+	}
 	return n;
 }
 
@@ -1414,6 +1436,7 @@ static void put_line(const struct script_lines *shares, const struct line_group 
 {
 	ret->share = (double)group->samples / (double)looks;
 	ret->error = sqrt(ret->share * (1 - ret->share) / (double)looks);
+	ret->loop = group->loop;
 	put_place(shares, group->top, ret->place, sizeof(ret->place));
 	if (group->top->phase) {
 		snprintf(ret->phase, sizeof(ret->phase), "%s", group->top->phase);
@@ -1438,24 +1461,6 @@ static void fill_line_in(const char *phase, const struct script_lines *shares,
 	}
 }
 
-static bool is_call(const char *phase)
-{
-	return phase && (strcmp(phase, "backward") == 0 || strcmp(phase, "optimizer") == 0 ||
-				strcmp(phase, "data") == 0);
-}
-
-static bool calls_phases(const struct script_line *line, const struct line_group *groups, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		const struct script_line *other = groups[i].top;
-		if (is_call(other->phase) && strcmp(other->function, line->function) == 0 &&
-			strcmp(other->file, line->file) == 0) {
-			return true;
-		}
-	}
-	return false;
-}
-
 static void fill_main_line(const struct script_lines *shares, const struct line_group *groups,
 	size_t n, struct line_facts *ret)
 {
@@ -1464,7 +1469,7 @@ static void fill_main_line(const struct script_lines *shares, const struct line_
 		double share = (double)groups[i].samples / (double)shares->samples;
 		bool backward = top->phase && strcmp(top->phase, "backward") == 0;
 		ret->in_backward += backward ? share : 0;
-		if (!*ret->main.place && !calls_phases(top, groups, n)) {
+		if (!*ret->main.place && !groups[i].loop) {
 			put_line(shares, &groups[i], shares->samples, &ret->main);
 		}
 	}

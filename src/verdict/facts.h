@@ -287,13 +287,14 @@ struct facts {
 			// "train.py:42 augment()": its most frequent line; from the job: escape it
 			char place[160];
 			char phase[16]; // "": none
+			// The training loop, which calls backward, the optimizer or the loader.
+			bool loop;
 		} tops[LINE_TOPS]; // most frequent first
 		size_t n_tops;
 		// The most frequent one outside of all phases, and while a batch is prepared or
 		// waited for: shares of the looks there. place "": too few.
 		struct line_place outside, data;
-		// The most frequent function that is not the training loop, which calls backward,
-		// the optimizer or the loader. place "": none.
+		// The most frequent function that is not the training loop. place "": none.
 		struct line_place main;
 		double in_backward; // share of the samples in this phase, by the stack
 	} lines, thread_lines, worker_lines;

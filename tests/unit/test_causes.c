@@ -1066,6 +1066,12 @@ static void a_lock_that_a_computing_thread_holds(void **state)
 	assert_null(causes_get(&c, BOTTLENECK_BLOCKED));
 }
 
+static void add_line(struct facts *f, struct line_place line)
+{
+	f->lines.looks = 200;
+	f->lines.tops[f->lines.n_tops++] = line;
+}
+
 // As seen: a database that commits each row. Looks miss most of the short waits.
 static void short_waits_for_fsync(void **state)
 {
@@ -1088,9 +1094,67 @@ static void short_waits_for_fsync(void **state)
 	assert_non_null(suggests(&v, "write and commit half as often"));
 	verdict_done(&v);
 
+	// A function holds most of the time there: commits are in it, and their CPU time.
+	v = (struct verdict){0};
+	add_line(&f,
+		(struct line_place){.share = 0.32, .error = 0.005, .place = "train.py:63 log()"});
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	const struct suggestion *commit = suggests(
+		&v, "write and commit less often in train.py:63 log()");
+	assert_non_null(commit);
+	assert_int_equal(commit->kind, GAIN_AT_MOST);
+	assert_float_equal(commit->gain.value, 1 / (1 - 0.33), 0.01);
+	verdict_done(&v);
+
+	v = (struct verdict){0};
+	f.lines.tops[0].share = 0.1; // the waits fit beside it
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_non_null(suggests(&v, "write and commit half as often"));
+	verdict_done(&v);
+
 	f.waits.share[WAIT_SLEEP] = 0.1; // the rest may be sleep
 	causes_find(&f, &c);
 	assert_share(&c, BOTTLENECK_CHECKPOINT, 0.11);
+}
+
+// What a function does outside of all phases need not be known to name it.
+static void a_function_outside_of_phases(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	struct causes c;
+	struct verdict v = {0};
+	f.python = true;
+	f.framework = FRAMEWORK_PYTORCH;
+	f.share[PHASE_OTHER] = known(0.2);
+	f.share[PHASE_FORWARD] = known(0.3);
+	f.share[PHASE_BACKWARD] = known(0.45);
+	f.share[PHASE_OPTIMIZER] = known(0.05);
+	add_samples(&f, CODE_KERNELS, 0.7);
+	add_line(
+		&f, (struct line_place){.share = 0.15, .error = 0.02, .place = "train.py:7 ema()"});
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_COMPUTE);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	const struct suggestion *made = suggests(
+		&v, "make train.py:7 ema() faster, or call it less often");
+	assert_non_null(made);
+	assert_float_equal(made->gain.value, 1 / (1 - 0.19), 0.01);
+	verdict_done(&v);
+
+	static const struct line_place others[] = {
+		{.share = 0.15, .error = 0.02, .place = "train.py:9 main()", .loop = true},
+		{.share = 0.15, .error = 0.02, .place = "train.py:8 f()", .phase = "forward"},
+		{.share = 0.15, .error = 0.06, .place = "train.py:7 ema()"}, // too few samples
+		{.share = 0.80, .error = 0.02, .place = "train.py:7 ema()"}, // the job itself
+	};
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+		v = (struct verdict){0};
+		f.lines.tops[0] = others[i];
+		assert_int_equal(causes_advise(&f, &c, &v), 0);
+		assert_null(suggests(&v, "make train.py"));
+		verdict_done(&v);
+	}
 }
 
 static void computing_with_doubles(void **state)
@@ -1695,6 +1759,7 @@ int main(void)
 		cmocka_unit_test(few_batches_are_late),
 		cmocka_unit_test(a_lock_that_a_computing_thread_holds),
 		cmocka_unit_test(short_waits_for_fsync),
+		cmocka_unit_test(a_function_outside_of_phases),
 		cmocka_unit_test(computing_with_doubles),
 		cmocka_unit_test(computing_outside_the_model),
 		cmocka_unit_test(python_in_a_function_of_the_loss),
