@@ -381,7 +381,8 @@ static void test_the_example(void **state)
 	static const struct {
 		const char *gpu;
 		double gpus, hour, gpu_hour; // of its entry; NAN: not given
-	} machines[] = {{"NVIDIA A100-SXM4-40GB", 8, 32.77, NAN}, {"Tesla T4", 1, 0.526, NAN},
+	} machines[] = {{"NVIDIA A100-SXM4-40GB", 8, 21.957642, NAN},
+		{"NVIDIA H100 80GB HBM3", 8, 55.04, NAN}, {"Tesla T4", 1, 0.526, NAN},
 		{"Tesla P100-PCIE-16GB", 1, NAN, 1.46}, {"Tesla K80", 2, NAN, 0.45},
 		{"", 0, NAN, NAN}};
 	for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++) {
