@@ -336,7 +336,8 @@ static char *loader_setting(const struct work *w, const struct wish *wish)
 	const struct advice_probe *now = w->a->now;
 	_cleanup_text_ struct text set = {0};
 	double unused;
-	bool batch = wish->batch_size > 0 &&
+	// A loader with a batch sampler has none that could be set.
+	bool batch = wish->batch_size > 0 && now && now->seen.loader_batch_size > 0 &&
 	             !placeholders_has(w->config->command, PLACEHOLDER_BATCH_SIZE, &unused);
 	bool workers = wish->workers >= 0 &&
 	               !placeholders_has(w->config->command, PLACEHOLDER_WORKERS, &unused);
@@ -634,6 +635,7 @@ static int make(struct work *w, const struct wish *wish, struct advice_probe **r
 		w->a->failed_output = take_pointer(output);
 	}
 	if (r < 0) {
+		observation_done(&p->seen);
 		free(p->run);
 		free(p->reason);
 		*p = (struct advice_probe){0};
@@ -642,6 +644,28 @@ static int make(struct work *w, const struct wish *wish, struct advice_probe **r
 	w->a->n++;
 	*ret = p;
 	return 0;
+}
+
+// The same. If nothing was recorded, because the limit of memory could not be set, the job runs
+// without one.
+static int make_limited(
+	struct work *w, struct wish *wish, struct advice_probe **ret, struct error *e)
+{
+	int r = make(w, wish, ret, e);
+	if (r != -ENODATA || wish->limit_bytes == 0 || w->a->interrupted) {
+		return r;
+	}
+	_cleanup_text_ struct text why = {0};
+	if (w->a->failed_output) {
+		read_last_line(w->a->failed_output, &why);
+	}
+	say(w, "cannot limit memory here: measuring the peak instead (%s)",
+		why.length > 0 ? why.data : e->text);
+	free(w->a->failed_output);
+	w->a->failed_output = NULL;
+	w->cannot_limit = true;
+	wish->limit_bytes = 0;
+	return make(w, wish, ret, e);
 }
 
 // Limits ------------------------------------------------------------------------------------------
@@ -653,8 +677,20 @@ static double memory_available(void)
 	return procfs_meminfo(AT_FDCWD, "MemAvailable", &bytes) == 0 ? (double)bytes : NAN;
 }
 
-// The limit of memory that applies to the job: the tightest.
-static void find_limit(struct work *w)
+static int refuse_limit(const struct advice *a, uint64_t wanted, struct error *e)
+{
+	char asked[32], limit[32];
+	text_bytes(asked, sizeof(asked), (double)wanted);
+	text_bytes(limit, sizeof(limit), a->limit_bytes);
+	return error_set(e, EINVAL,
+		"--memory: expected at most the limit of %s that applies here "
+		"(%s), found %s",
+		limit, a->limit_kind == ADVICE_LIMIT_CGROUP ? "cgroup" : "address space, RLIMIT_AS",
+		asked);
+}
+
+// The limit of memory that applies to the job: the requested one, else the tightest.
+static int find_limit(struct work *w, struct error *e)
 {
 	struct advice *a = w->a;
 	struct machine machine = {0};
@@ -676,12 +712,17 @@ static void find_limit(struct work *w)
 		a->limit_bytes = (double)space.rlim_cur;
 	}
 	if (w->config->memory_bytes > 0) {
+		if (a->limit_kind != ADVICE_LIMIT_MACHINE &&
+			(double)w->config->memory_bytes > a->limit_bytes) {
+			return refuse_limit(a, w->config->memory_bytes, e);
+		}
 		a->limit_kind = ADVICE_LIMIT_REQUESTED;
 		a->limit_bytes = (double)w->config->memory_bytes;
 	}
 	double cpus = machine.cpus_allowed;
 	cpus = machine.cpu_quota > 0 && machine.cpu_quota < cpus ? floor(machine.cpu_quota) : cpus;
 	a->cpus = w->config->cpus > 0 ? w->config->cpus : cpus >= 1 ? (unsigned)cpus : 1;
+	return 0;
 }
 
 // What the limit limits, as a probe measured it.
@@ -763,22 +804,26 @@ static bool gave_way(const struct advice_probe *p)
 }
 
 // Whether a probe failed for lack of memory. Under a limit of the GPU or of the address space, an
-// allocation fails, and the job ends by itself.
+// allocation fails, and the job ends by itself: with a message that names memory, but where it is
+// threads or libraries that find no room in the address space.
 static bool ran_out(const struct advice *a, const struct advice_probe *p)
 {
 	if (gave_way(p)) {
 		return true;
 	}
-	bool limits = a->limit_kind == ADVICE_LIMIT_GPU ||
-	              a->limit_kind == ADVICE_LIMIT_ADDRESS_SPACE;
 	if (p->seen.killed || !p->failed) {
 		return p->seen.killed;
 	}
-	if (limits) {
-		return WIFEXITED(p->status) || WTERMSIG(p->status) == SIGABRT ||
-		       WTERMSIG(p->status) == SIGSEGV;
+	bool ended = WIFEXITED(p->status) || WTERMSIG(p->status) == SIGABRT ||
+	             WTERMSIG(p->status) == SIGSEGV;
+	switch (a->limit_kind) {
+	case ADVICE_LIMIT_GPU:
+		return p->seen.out_of_memory;
+	case ADVICE_LIMIT_ADDRESS_SPACE:
+		return p->seen.out_of_memory || ended;
+	default:
+		return observation_held(&p->seen) >= FULL * a->limit_bytes;
 	}
-	return observation_held(&p->seen) >= FULL * a->limit_bytes;
 }
 
 // Whether the limit applies to every probe.
@@ -1008,6 +1053,10 @@ static int probe_line(struct work *w, int64_t batch, bool rated, struct error *e
 	if (r == -ENOMEM) {
 		return error_set(e, ENOMEM, "out of memory");
 	}
+	if (r < 0 && !w->a->has_memory && !w->a->interrupted) {
+		set_largest_missing(w->a, format("the probe with batch size %" PRId64 " failed: %s",
+						  batch, why.text));
+	}
 	if (r < 0 || w->a->interrupted) {
 		return 0;
 	}
@@ -1048,6 +1097,12 @@ static int64_t further_batch(const struct advice *a)
 static int find_line(struct work *w, struct error *e)
 {
 	struct advice *a = w->a;
+	if (batch_of(a->now) < 1) {
+		set_largest_missing(
+			a, format("the job does not say how many samples an iteration has "
+				  "(strain_iteration, docs/markers.md)"));
+		return 0;
+	}
 	int64_t second = second_batch(w);
 	add_point(w, a->base);
 	if (!goes_on(w, a->now->seconds)) {
@@ -1108,19 +1163,14 @@ static int verify(
 	text_bytes(limit, sizeof(limit), a->limit_bytes);
 	say_probe(w, STAGE_VERIFY, "batch size %" PRId64 "%s%s", batch,
 		limits ? " under a limit of " : ", to measure its memory", limits ? limit : "");
-	int r = make(w, &wish, &p, &why);
-	if (r < 0 && limits && r != -ENOMEM) { // the limit could not be set
-		w->cannot_limit = true;
-		limits = false;
-		wish.limit_bytes = 0;
-		free(a->failed_output);
-		a->failed_output = NULL;
-		say(w, "cannot limit memory here (no writable cgroup): measuring the peak "
-		       "instead");
-		r = make(w, &wish, &p, &why);
-	}
+	int r = make_limited(w, &wish, &p, &why);
+	limits = wish.limit_bytes > 0;
 	if (r == -ENOMEM) {
 		return error_set(e, ENOMEM, "out of memory");
+	}
+	if (r < 0 && !a->interrupted) {
+		set_unverified(
+			a, "the run with batch size %" PRId64 " failed: %s", batch, why.text);
 	}
 	if (r < 0 || a->interrupted || (!p->failed && p->seen.iterations == 0)) {
 		return -ENODATA;
@@ -1129,9 +1179,8 @@ static int verify(
 		return 0;
 	}
 	if (p->failed) {
-		free(a->verified_missing);
-		a->verified_missing = format("the run with batch size %" PRId64 " failed: %s",
-			batch, p->reason ? p->reason : "");
+		set_unverified(a, "the run with batch size %" PRId64 " failed: %s", batch,
+			p->reason ? p->reason : "");
 		return -ENODATA;
 	}
 	if (!follows(w, p)) {
@@ -1146,6 +1195,12 @@ static int verify(
 		// Far enough below the limit that reclaim changed nothing. If memory is irregular,
 		// those that pass close to it are those that happened to need less.
 		add_point(w, p);
+	}
+	if (!under && !isfinite(bytes)) {
+		set_unverified(a,
+			"the memory of the run with batch size %" PRId64 " was not measured",
+			batch);
+		return -ENODATA;
 	}
 	if (!under && bytes > usable_bytes(w)) {
 		return 0;
@@ -1779,7 +1834,7 @@ static bool fits(const struct work *w, int64_t batch, int64_t workers)
 		return false;
 	}
 	double growth = is_regular(a) ? 0 : MEMORY_GROWTH_LASTING;
-	double high = bytes_at(w->a, (double)batch, (double)workers).high * (1 + growth);
+	double high = bytes_at(a, (double)batch, fmax(0, (double)workers)).high * (1 + growth);
 	return !isfinite(high) || high <= usable_bytes(w);
 }
 
@@ -1803,11 +1858,13 @@ static void list_choices(const struct work *w, unsigned cpus, struct choices *re
 	int64_t each = (int64_t)fmax(1, (double)cpus / ranks_of(&a->now->seen));
 	bool sets = can_set(w, true) && now >= 0;
 	ret->n = list_batches(w, ret->batches, ARRAY_LENGTH(ret->batches));
-	ret->first = sets ? 0 : now > 0 ? now : 0;
-	ret->last = sets && a->rate.prepare_known ? each : ret->first;
-	ret->last = ret->last > WORKERS_MOST ? WORKERS_MOST : ret->last;
-	ret->last = a->cpus == cpus && now > ret->last ? now : ret->last;
-	ret->last = ret->last < ret->first ? ret->first : ret->last;
+	ret->first = ret->last = now; // -1: not known, and left alone
+	if (sets) {
+		ret->first = 0;
+		ret->last = a->rate.prepare_known ? each : 0;
+		ret->last = ret->last > WORKERS_MOST ? WORKERS_MOST : ret->last;
+		ret->last = a->cpus == cpus && now > ret->last ? now : ret->last;
+	}
 }
 
 static struct rate_prediction predict(
@@ -1947,6 +2004,15 @@ static void keep_present(struct work *w)
 	}
 }
 
+// "batch size 64 with 2 workers"; -1 workers: not known.
+static void append_configuration(struct text *t, int64_t batch, int64_t workers)
+{
+	text_format(t, "batch size %" PRId64, batch);
+	if (workers >= 0) {
+		text_format(t, " with %" PRId64 " worker%s", workers, workers == 1 ? "" : "s");
+	}
+}
+
 // Runs the advised configuration under the limit. Returns the probe; NULL: nothing was recorded.
 static struct advice_probe *try_advised(struct work *w)
 {
@@ -1959,14 +2025,10 @@ static struct advice_probe *try_advised(struct work *w)
 		.limit_bytes = limit_of_rate(w),
 		.iterations = LINE_ITERATIONS,
 		.seconds = RATE_SECONDS};
-	say_probe(w, STAGE_ADVISED,
-		"the advised configuration, batch size %" PRId64 " with %" PRId64 " worker%s",
-		a->batch_size, a->workers, a->workers == 1 ? "" : "s");
-	if (make(w, &wish, &p, &why) < 0 && wish.limit_bytes > 0) { // the limit could not be set
-		w->cannot_limit = true;
-		wish.limit_bytes = 0;
-		(void)make(w, &wish, &p, &why);
-	}
+	_cleanup_text_ struct text what = {0};
+	append_configuration(&what, a->batch_size, a->workers);
+	say_probe(w, STAGE_ADVISED, "the advised configuration, %s", what.data ? what.data : "");
+	(void)make_limited(w, &wish, &p, &why);
 	return p;
 }
 
@@ -1982,10 +2044,16 @@ static bool is_clear(const struct estimate *gain)
 	return isfinite(gain->low) ? gain->low > 1 : gain->value >= GAIN_UNSURE;
 }
 
+// The rate that configurations are compared with: of all runs of the present one.
+static struct estimate base_rate(const struct advice *a)
+{
+	return a->base == a->now ? advice_present_rate(a) : a->base->seen.rate;
+}
+
 // Whether a configuration trains faster than the present one, beyond doubt or noise.
 static bool gains(const struct advice *a, const struct advice_probe *p)
 {
-	struct estimate gain = ratio(&p->seen.rate, &a->base->seen.rate);
+	struct estimate base = base_rate(a), gain = ratio(&p->seen.rate, &base);
 	double seconds = (double)p->seen.iterations * p->seen.iteration.value;
 	bool enough = isfinite(gain.low) || seconds >= GAIN_SECONDS;
 	return gain.value >= 1 + EQUAL && enough && is_clear(&gain);
@@ -2050,10 +2118,11 @@ static bool learn(struct work *w, const struct advice_choice *c, const struct ad
 			learn_failure(w, c, most);
 			return true;
 		}
+		_cleanup_text_ struct text what = {0};
+		append_configuration(&what, c->batch_size, c->workers);
 		free(a->advised_missing);
-		a->advised_missing = format("the run with batch size %" PRId64 " and %" PRId64
-					    " workers failed: %s",
-			c->batch_size, c->workers, p->reason ? p->reason : "");
+		a->advised_missing = format("the run of %s failed: %s",
+			what.data ? what.data : "it", p->reason ? p->reason : "");
 		*most = c->batch_size > batch_of(a->now) ? c->batch_size / 2 : 0;
 		return *most > 0;
 	}
@@ -2068,7 +2137,7 @@ static bool learn(struct work *w, const struct advice_choice *c, const struct ad
 			p, c->batch_size, c->workers, a->predicted, a->bytes_predicted};
 	}
 	a->refuted = a->refuted || !gained;
-	struct estimate gain = ratio(&p->seen.rate, &a->base->seen.rate);
+	struct estimate base = base_rate(a), gain = ratio(&p->seen.rate, &base);
 	if (!gained && gain.value >= 1 + EQUAL) {
 		a->unclear_gain = gain;
 	}
@@ -2079,10 +2148,10 @@ static bool learn(struct work *w, const struct advice_choice *c, const struct ad
 static bool is_settled(
 	const struct advice *a, const struct advice_choice *c, const struct best *best)
 {
-	const struct advice_probe *fastest = best->probe ? best->probe : a->base;
+	double fastest = best->probe ? best->probe->seen.rate.value : base_rate(a).value;
 	bool fewer = best->probe && c->batch_size == best->batch_size && c->workers < best->workers;
 	double least = fewer ? 1 - EQUAL : GAIN_MIN;
-	if (c->batch_size < 0 || !(c->at.rate.value >= least * fastest->seen.rate.value)) {
+	if (c->batch_size < 0 || !(c->at.rate.value >= least * fastest)) {
 		return true;
 	}
 	for (size_t i = 0; i < a->n; i++) {
@@ -2105,6 +2174,9 @@ struct estimate advice_present_rate(const struct advice *a)
 	const struct estimate *one = &a->now->seen.rate;
 	const struct estimate *two = a->again ? &a->again->seen.rate : one;
 	double value = a->first_refuted ? two->value : (one->value + two->value) / 2;
+	if (!isfinite(one->low) || !isfinite(two->low)) {
+		return (struct estimate){value, NAN, NAN};
+	}
 	return (struct estimate){value, fmin(one->low, two->low), fmax(one->high, two->high)};
 }
 
@@ -2376,11 +2448,16 @@ static int verify_request(struct work *w, struct error *e)
 	if (r == -ENOMEM) {
 		return error_set(e, ENOMEM, "out of memory");
 	}
-	if (r < 0 || p->failed || p->seen.killed) {
+	if (r < 0 || p->failed || p->seen.killed || gave_way(p)) {
 		a->requested_missing = format("%s", r < 0           ? why.text
 						    : ran_out(a, p) ? "it ran out of memory"
 						    : p->reason     ? p->reason
 								    : "it failed");
+	} else if (a->interrupted || p->seen.iterations == 0) {
+		a->requested_missing = format("%s", a->interrupted ? "interrupted"
+						    : p->cut
+							    ? "no iterations until --limit ended it"
+							    : "it had no iterations");
 	}
 	if (r == 0) {
 		p->apart = true;
@@ -2770,8 +2847,8 @@ int advice_make(const struct advice_config *config, struct advice *ret, struct e
 	if (!w.strain) {
 		return -ENOENT;
 	}
-	find_limit(&w);
-	int r = probe_now(&w, e);
+	int r = find_limit(&w, e);
+	r = r < 0 ? r : probe_now(&w, e);
 	r = r < 0 ? r : try_settings(&w, e);
 	if (r == 0 && can_follow(&w)) {
 		r = find_line(&w, e);

@@ -557,6 +557,8 @@ static void read_behaviour(const struct analysis *a, struct observation *o)
 	for (size_t i = 0; i < a->tables.events.n && !o->killed; i++) {
 		o->killed = strcmp(a->tables.events.items[i].kind, "oom_kill") == 0;
 	}
+	const char *outcome = reader_run(a->tables.reader, "outcome");
+	o->out_of_memory = outcome && strcmp(outcome, "out_of_memory") == 0;
 	read_epoch(a, o);
 	o->killed = o->killed || job_figure(a, NAME_OOM_KILLS, FIGURE_TOTAL) > 0;
 }

@@ -59,8 +59,8 @@ struct observation {
 	double compute; // seconds of an iteration, without waiting for data
 	double wait; // seconds of an iteration, waiting for data (preparing it if workers is 0)
 	double main_cpu; // CPU seconds of the training process per iteration, preparing included
-	double prepare_cpu; // CPU seconds per sample in workers; if workers is 0, in the main
-	                    // process
+	double prepare_cpu; // CPU seconds per sample in workers; if workers is 0, seconds in which
+	                    // the training process waits for a sample, reads included
 	double asked; // bytes per sample that the job read
 	double stored; // bytes per sample that came from storage
 	double storage_rate; // bytes per second from storage while iterating
@@ -83,6 +83,7 @@ struct observation {
 	bool shortened; // its epochs were shortened
 	bool killed; // the kernel killed a process of the job for lack of memory; it may have gone
 	             // on
+	bool out_of_memory; // the job failed for lack of memory, by what it printed
 	bool iterable; // the loader's dataset is: the script divides it among workers
 	// Of samples that differ in size, in a probe that began with the largest ones (hooks.md):
 	// how many the hooks looked at, of how many (-1: unknown), and their elements. 0: they do

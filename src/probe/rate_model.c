@@ -170,7 +170,7 @@ static double sending(const struct rate_model *m, const struct observation *o)
 static double sending_cpu(const struct rate_model *m, const struct observation *o)
 {
 	double prepare = m->p * batch_of(o), rest = o->prepare_cpu * batch_of(o) - prepare;
-	return o->workers < 1 ? NAN : rest > SENDING * prepare ? rest : 0;
+	return o->workers < 1 || !isfinite(rest) ? NAN : rest > SENDING * prepare ? rest : 0;
 }
 
 // Share of computing in which GPUs work.
@@ -270,8 +270,10 @@ static void fit_cpus(const struct observation *observations, size_t n, struct ra
 		m->ranks = fmax(m->ranks, ranks_of(o));
 		m->cpus_min = fmin(m->cpus_min, isfinite(o->cpus) ? o->cpus : INFINITY);
 		for (size_t k = 0; k < i && n_shares < OBSERVATIONS_MAX; k++) {
-			if (is_usable(o) && is_usable(&observations[k])) {
-				shares[n_shares++] = parallel_of(o, &observations[k]);
+			bool both = is_usable(o) && is_usable(&observations[k]);
+			double share = both ? parallel_of(o, &observations[k]) : NAN;
+			if (isfinite(share)) {
+				shares[n_shares++] = share;
 			}
 		}
 	}
@@ -553,6 +555,7 @@ int rate_model_fit(
 void rate_model_anchor(struct rate_model *m, const struct observation *at)
 {
 	struct rate_config config = rate_config_of(m, batch_of(at), fmax(0, (double)at->workers));
+	config.cpus = isfinite(at->cpus) ? at->cpus : config.cpus;
 	m->scale = 1;
 	double rate = rate_model_predict(m, &config).rate.value;
 	if (is_usable(at) && rate > 0) {

@@ -458,7 +458,8 @@ static struct table *cpus_table(const struct advice *a)
 		table_number(table, CPUS_LOW, at->rate.low);
 		table_number(table, CPUS_HIGH, at->rate.high);
 		table_number(table, CPUS_BATCH, (double)a->by_cpus[i].batch_size);
-		table_number(table, CPUS_WORKERS, (double)a->by_cpus[i].workers);
+		int64_t workers = a->by_cpus[i].workers;
+		table_number(table, CPUS_WORKERS, workers >= 0 ? (double)workers : NAN);
 		table_text(table, CPUS_BOUND, rate_bound_name(at->bound));
 		table_wide(table, CPUS_NOTE, at->rate.low, at->rate.high);
 	}

@@ -184,6 +184,9 @@ double advice_length_with(const struct facts *f, unsigned workers, double cpus)
 {
 	double main, prepare, waits = facts_share(f, PHASE_DATA);
 	cpu_times(f, &main, &prepare);
+	if (!isfinite(main) || !isfinite(prepare)) {
+		return NAN;
+	}
 	double blocked = f->workers.n == 0              ? waits - prepare
 	                 : isfinite(f->workers.blocked) ? f->workers.blocked
 	                                                : 0;
@@ -306,7 +309,7 @@ static double step_with_threads(const struct facts *f, double threads)
 	const struct code_facts *others = &f->code_threads;
 	double n = fmax(2, isfinite(f->omp_threads) ? f->omp_threads : f->cpus);
 	double useful = (1 - others->share[CODE_SPINNING]) * others->cpus / (n - 1);
-	double queued = cause_known(f->main_queued);
+	double queued = known_or_zero(f->main_queued);
 	double spins = cause_code(&f->code, CODE_SPINNING) * fmin(1, f->code.cpus);
 	double step = 1 - facts_share(f, PHASE_DATA) - queued - spins - useful;
 	return fmax(0.05, step + n * useful / threads);
@@ -317,8 +320,8 @@ static double length_with_threads(const struct facts *f, unsigned workers, doubl
 	double main, prepare;
 	cpu_times(f, &main, &prepare);
 	bool has = f->workers.n > 0;
-	double blocked = has ? cause_known(f->workers.blocked)
-	                     : facts_share(f, PHASE_DATA) - cause_batches_blocked(f) - prepare;
+	double blocked = has ? known_or_zero(f->workers.blocked)
+	                     : fmax(0, facts_share(f, PHASE_DATA) - prepare);
 	double sent = has ? 0 : HAND_OVER_S / f->length_s.value;
 	double taken = has ? 0 : TAKE_OVER_S / f->length_s.value;
 	double step = step_with_threads(f, threads) + taken;
@@ -412,8 +415,8 @@ void advice_suggest_at_epochs(struct book *b, double share)
 		text_append_string(&action, "persistent_workers=True");
 		advice_set(b, 0, SETTING_PERSISTENT, "1");
 		// Workers also end before validation and checkpoints, which are between two epochs.
-		double apart = cause_known(f->validation_s) + cause_known(f->checkpoint_s);
-		share += fmax(0, cause_known(f->between_s) / (f->training_s - apart));
+		double apart = known_or_zero(f->validation_s) + known_or_zero(f->checkpoint_s);
+		share += fmax(0, known_or_zero(f->between_s) / (f->training_s - apart));
 	} else {
 		text_append_string(&action, "use one input pipeline for all epochs");
 		text_append_string(

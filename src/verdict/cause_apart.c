@@ -41,9 +41,9 @@ static double asleep_alone(const struct facts *f)
 		return 0;
 	}
 	for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++) {
-		asleep += cause_known(f->waits.in_step[kinds[i]]);
+		asleep += known_or_zero(f->waits.in_step[kinds[i]]);
 	}
-	double idle = 1 - f->main_cpus - cause_known(f->main_queued);
+	double idle = 1 - f->main_cpus - known_or_zero(f->main_queued);
 	return fmax(0, fmin(asleep, idle));
 }
 
@@ -51,7 +51,7 @@ static double asleep_alone(const struct facts *f)
 static struct judgement judge_exchange(const struct facts *f)
 {
 	double own = facts_share(f, PHASE_COMMUNICATION);
-	double most = f->ranks.n > 1 ? fmax(own, cause_known(f->ranks.waits_most)) : own;
+	double most = f->ranks.n > 1 ? fmax(own, known_or_zero(f->ranks.waits_most)) : own;
 	double asleep = own >= WORTH ? 0 : asleep_alone(f);
 	bool backward = f->ranks.inferred || asleep > most;
 	return (struct judgement){
@@ -81,7 +81,7 @@ static struct judgement judge_network(const struct facts *f, const struct causes
 {
 	(void)found;
 	struct judgement waits = judge_exchange(f);
-	double busy = has_ranks_elsewhere(f) ? cause_known(f->network.busy) : 0;
+	double busy = has_ranks_elsewhere(f) ? known_or_zero(f->network.busy) : 0;
 	double share = (sure_overlap(busy, waits.share) + fmin(busy, waits.share)) / 2;
 	bool full = f->gpu.used && busy >= NETWORK_FULL;
 	return (struct judgement){full ? fmax(share, busy) : share, waits.shows_in};
@@ -89,7 +89,7 @@ static struct judgement judge_network(const struct facts *f, const struct causes
 
 static enum grounds grounds_network(const struct facts *f)
 {
-	double waits = judge_exchange(f).share, busy = cause_known(f->network.busy);
+	double waits = judge_exchange(f).share, busy = known_or_zero(f->network.busy);
 	double surely = sure_overlap(busy, waits);
 	return surely > 0 && surely >= fmin(busy, waits) / 2 ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
 }
@@ -234,7 +234,7 @@ static void advise_ranks(struct book *b, const struct cause *cause)
 static struct judgement judge_validation(const struct facts *f, const struct causes *found)
 {
 	(void)found;
-	return (struct judgement){cause_known(f->validation_s) / f->training_s, N_KNOWN_PHASES};
+	return (struct judgement){known_or_zero(f->validation_s) / f->training_s, N_KNOWN_PHASES};
 }
 
 // Share of the time in which the training thread waits for fsync. Many short waits end before a
@@ -242,11 +242,11 @@ static struct judgement judge_validation(const struct facts *f, const struct cau
 // neither runs nor is ready.
 double cause_synced(const struct facts *f)
 {
-	double share = cause_known(f->waits.share[WAIT_FSYNC]), all = 0;
+	double share = known_or_zero(f->waits.share[WAIT_FSYNC]), all = 0;
 	for (size_t i = 0; i < N_WAITS; i++) {
-		all += cause_known(f->waits.share[i]);
+		all += known_or_zero(f->waits.share[i]);
 	}
-	double asleep = 1 - f->code.cpus - cause_known(f->main_queued);
+	double asleep = 1 - f->code.cpus - known_or_zero(f->main_queued);
 	bool only = share >= WORTH && share >= NEARLY_ALL * all && !f->gpu.used;
 	share = only && asleep > share ? asleep : share;
 	return f->waits.looks >= LOOKS_ENOUGH ? share : 0;
@@ -254,7 +254,7 @@ double cause_synced(const struct facts *f)
 
 static double saved(const struct facts *f)
 {
-	return cause_known(f->checkpoint_s) / f->training_s;
+	return known_or_zero(f->checkpoint_s) / f->training_s;
 }
 
 // Hooks mark saving as a phase; a script's own fsync is found by samples of waits.
@@ -267,7 +267,7 @@ static struct judgement judge_checkpoint(const struct facts *f, const struct cau
 // What marks or looks found themselves, of the share that looks are scaled to.
 static enum grounds grounds_checkpoint(const struct facts *f)
 {
-	double seen = fmax(saved(f), cause_known(f->waits.share[WAIT_FSYNC]));
+	double seen = fmax(saved(f), known_or_zero(f->waits.share[WAIT_FSYNC]));
 	return seen >= MOST * fmax(saved(f), cause_synced(f)) ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
 }
 
@@ -314,8 +314,8 @@ static void advise_validation(struct book *b, const struct cause *cause)
 static const struct line_place *syncing_function(const struct facts *f)
 {
 	const struct line_place *top = cause_outside_function(f);
-	double synced = cause_synced(f),
-	       rest = facts_share(f, PHASE_OTHER) - cause_known(top ? top->share - top->error : 0);
+	double synced = cause_synced(f), rest = facts_share(f, PHASE_OTHER) -
+	                                        known_or_zero(top ? top->share - top->error : 0);
 	return top && synced - fmax(0, rest) >= 0.25 * synced && top->share >= synced ? top : NULL;
 }
 

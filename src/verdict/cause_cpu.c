@@ -23,7 +23,7 @@
 
 static double leader_in_kernel(const struct facts *f)
 {
-	return cause_code(&f->code, CODE_SYSTEM) * fmin(1, cause_known(f->code.cpus));
+	return cause_code(&f->code, CODE_SYSTEM) * fmin(1, known_or_zero(f->code.cpus));
 }
 
 // The kernel time of the training thread, bounded by what its page faults can take. Faults of
@@ -33,8 +33,8 @@ static struct judgement judge_allocation(const struct facts *f, const struct cau
 {
 	const struct cause *children = causes_get(found, BOTTLENECK_CHILDREN);
 	double kernel = leader_in_kernel(f) - (children ? children->share.value : 0);
-	double grown = f->growth.leak ? cause_known(f->growth.bytes_per_s) / PAGE_BYTES : 0;
-	double most = (cause_known(f->page_faults) - grown) * FAULT_MOST_S;
+	double grown = f->growth.leak ? known_or_zero(f->growth.bytes_per_s) / PAGE_BYTES : 0;
+	double most = (known_or_zero(f->page_faults) - grown) * FAULT_MOST_S;
 	// Time saved while the batch is not ready is spent waiting for it.
 	most -= f->workers.n > 0 ? cause_batches_waiting(f) : 0;
 	bool near = f->memory.peak_bytes >= MEMORY_KEPT * f->memory.limit_bytes;
@@ -113,29 +113,29 @@ const struct cause_kind cause_allocation = {
 // of the tightest one around it.
 static double used_up(const struct facts *f)
 {
-	return fmax(cause_known(f->throttled), cause_known(f->quota.used_up));
+	return fmax(known_or_zero(f->throttled), known_or_zero(f->quota.used_up));
 }
 
 static bool cpus_saturated(const struct facts *f)
 {
 	bool job = f->cpus_used >= SATURATED * f->cpus;
 	return job || used_up(f) >= THROTTLED ||
-	       f->cpus_used + cause_known(f->others_cpus) >= SATURATED * f->cpus;
+	       f->cpus_used + known_or_zero(f->others_cpus) >= SATURATED * f->cpus;
 }
 
 // Threads that compute, from CPU time: CPUs used by the process while its leader ran.
 double cause_computing_threads(const struct facts *f)
 {
 	double waits = f->workers.n > 0 ? facts_share(f, PHASE_DATA) : cause_batches_blocked(f);
-	waits += facts_share(f, PHASE_COMMUNICATION) + cause_known(f->main_queued);
+	waits += facts_share(f, PHASE_COMMUNICATION) + known_or_zero(f->main_queued);
 	return f->main_cpus / fmax(0.05, 1 - waits);
 }
 
 // CPUs for which the job had work, on average.
 static double causes_needed_cpus(const struct facts *f)
 {
-	return f->cpus_used + f->ranks.n * cause_known(f->main_queued) +
-	       cause_known(f->workers.queued);
+	return f->cpus_used + f->ranks.n * known_or_zero(f->main_queued) +
+	       known_or_zero(f->workers.queued);
 }
 
 enum lack causes_lack(const struct facts *f)
@@ -149,7 +149,7 @@ enum lack causes_lack(const struct facts *f)
 	}
 	// Other programs elsewhere on a larger machine do not matter, unless they leave none of it
 	// free.
-	bool full = f->cpus_used + cause_known(f->others_cpus) >= SATURATED * f->cpus ||
+	bool full = f->cpus_used + known_or_zero(f->others_cpus) >= SATURATED * f->cpus ||
 	            f->cpus_used + f->host_others_cpus >= SATURATED * f->host_cpus;
 	// A thread waits for others only while they run.
 	bool theirs = !(f->host_others_cpus < THEIRS * f->main_queued);
@@ -179,7 +179,7 @@ double cause_dilation(const struct facts *f)
 	}
 	double lost = f->compute_s - USUAL * f->undisturbed_s;
 	double most = f->others_cpus / (f->others_cpus + f->cpus_used);
-	most = f->one_thread ? fmin(most, cause_known(f->main_queued)) : most;
+	most = f->one_thread ? fmin(most, known_or_zero(f->main_queued)) : most;
 	return fmax(0, fmin(most, lost / f->length_s.value));
 }
 
@@ -187,7 +187,7 @@ double cause_dilation(const struct facts *f)
 // one, even if some seem idle: its affinity may be narrower than is known.
 static double contention_share(const struct facts *f)
 {
-	double queued = cause_known(f->main_queued), waits = facts_share(f, PHASE_DATA);
+	double queued = known_or_zero(f->main_queued), waits = facts_share(f, PHASE_DATA);
 	struct preparing p = cause_batches_preparing(f);
 	bool lacked = cpus_saturated(f) ? queued >= QUEUED || p.queued >= QUEUED
 	                                : queued >= QUEUED_LONG;
@@ -210,12 +210,12 @@ static double contention_share(const struct facts *f)
 // kernel counts a thread stopped by a quota as ready.
 static double leader_ready(const struct facts *f)
 {
-	double ready = cause_known(f->main_queued), asleep = 0;
+	double ready = known_or_zero(f->main_queued), asleep = 0;
 	if (f->waits.looks < LOOKS_ENOUGH || !isfinite(f->code.cpus)) {
 		return ready;
 	}
 	for (size_t i = 0; i < N_WAITS; i++) {
-		asleep += cause_known(f->waits.share[i]);
+		asleep += known_or_zero(f->waits.share[i]);
 	}
 	return fmax(ready, 1 - f->code.cpus - asleep);
 }
@@ -272,7 +272,7 @@ double cause_spinning_cpus(const struct facts *f)
 	double cpus = 0;
 	const struct code_facts *groups[] = {&f->code, &f->code_threads};
 	for (size_t i = 0; i < 2; i++) {
-		cpus += cause_code(groups[i], CODE_SPINNING) * cause_known(groups[i]->cpus);
+		cpus += cause_code(groups[i], CODE_SPINNING) * known_or_zero(groups[i]->cpus);
 	}
 	return cause_sampled(&f->code) || cause_sampled(&f->code_threads) ? cpus : NAN;
 }
@@ -282,7 +282,7 @@ double cause_spinning_cpus(const struct facts *f)
 static double workers_need(const struct facts *f)
 {
 	struct preparing p = cause_batches_preparing(f);
-	double busy = cause_known(f->workers.preparing) / fmax(1, f->workers.n);
+	double busy = known_or_zero(f->workers.preparing) / fmax(1, f->workers.n);
 	return f->workers.n > 0 ? fmin(1, busy) * (p.cpu + p.blocked) : 0;
 }
 
@@ -291,10 +291,10 @@ static double workers_need(const struct facts *f)
 static double leader_spins(const struct facts *f)
 {
 	static const enum thread_group teams[] = {THREADS_OPENMP, THREADS_BLAS, THREADS_UNNAMED};
-	double spins = cause_code(&f->code, CODE_SPINNING) * fmin(1, cause_known(f->code.cpus));
+	double spins = cause_code(&f->code, CODE_SPINNING) * fmin(1, known_or_zero(f->code.cpus));
 	double ready = 0;
 	for (size_t i = 0; i < ARRAY_LENGTH(teams); i++) {
-		ready += cause_known(f->threads.groups[teams[i]].ready);
+		ready += known_or_zero(f->threads.groups[teams[i]].ready);
 	}
 	return f->threads.known ? fmin(spins, ready) : spins;
 }
@@ -306,14 +306,14 @@ static double spinning_seen(const struct facts *f)
 {
 	double spins = f->ranks.n * cause_spinning_cpus(f);
 	double leader = leader_spins(f);
-	double lacks = cause_known(f->main_queued) + cause_known(f->workers.queued);
+	double lacks = known_or_zero(f->main_queued) + known_or_zero(f->workers.queued);
 	if (!(spins >= SPINNING_CPUS) || !cpus_saturated(f) || lacks < QUEUED) {
 		return 0;
 	}
-	double waits = cause_known(f->workers.queued) >= QUEUED ? cause_batches_waiting(f) : 0;
+	double waits = known_or_zero(f->workers.queued) >= QUEUED ? cause_batches_waiting(f) : 0;
 	double others = f->others_cpus >= OTHERS * f->cpus ? f->others_cpus : 0;
 	double most = spins / (f->cpus_used + others);
-	double lost = leader + cause_known(f->main_queued) + fmax(0, waits);
+	double lost = leader + known_or_zero(f->main_queued) + fmax(0, waits);
 	return fmax(0, fmin(fmin(most, lost), 1 - workers_need(f)));
 }
 
@@ -331,7 +331,7 @@ static bool burns_cpus(const struct facts *f, double alone)
 // work for the CPUs remains if the spinning is removed.
 static double spinning_inferred(const struct facts *f)
 {
-	double waits = cause_known(f->undisturbed_waits_s) / f->length_s.value;
+	double waits = known_or_zero(f->undisturbed_waits_s) / f->length_s.value;
 	double threads = cause_computing_threads(f), alone = f->undisturbed_s / f->length_s.value;
 	bool passive = f->wait_policy && strcasecmp(f->wait_policy, "passive") == 0;
 	bool several = !(f->main_threads < 2) && threads >= PARALLEL;
@@ -341,7 +341,8 @@ static double spinning_inferred(const struct facts *f)
 	}
 	waits += f->workers.n > 0 ? 0 : facts_share(f, PHASE_DATA);
 	threads = fmin(threads, fmin(f->cpus, f->main_threads)); // at most as many as run at once
-	double work = (computing_cpus(f, threads, alone) + cause_known(f->workers.cpus)) / f->cpus;
+	double work = (computing_cpus(f, threads, alone) + known_or_zero(f->workers.cpus)) /
+	              f->cpus;
 	return fmax(0, 1 - fmax(fmax(alone + waits, work), cause_batches_need(f, false, 1)));
 }
 
@@ -356,7 +357,7 @@ static double spinning_by_clocks(const struct facts *f)
 		f->one_thread || !cpus_saturated(f) || !(f->main_queued >= QUEUED_LONG)) {
 		return 0;
 	}
-	double waits = cause_known(f->workers.queued) >= QUEUED ? cause_batches_waiting(f) : 0;
+	double waits = known_or_zero(f->workers.queued) >= QUEUED ? cause_batches_waiting(f) : 0;
 	return fmin(f->main_queued + waits, t->team_cpus / f->cpus);
 }
 
@@ -382,11 +383,11 @@ double cause_sleeping_team(const struct facts *f)
 	if (elsewhere || !known || !(team->runs >= TEAM_WAKES * team->threads)) {
 		return 0;
 	}
-	double asleep = fmin(cause_known(f->waits.in_step[WAIT_OTHER]),
-		cause_known(team->cpus) + cause_known(team->ready));
-	double faults = cause_known(f->page_faults) * FAULT_MOST_S;
+	double asleep = fmin(known_or_zero(f->waits.in_step[WAIT_OTHER]),
+		known_or_zero(team->cpus) + known_or_zero(team->ready));
+	double faults = known_or_zero(f->page_faults) * FAULT_MOST_S;
 	double kernel = fmax(0, leader_in_kernel(f) - faults);
-	double useful = (1 - cause_code(others, CODE_SYSTEM)) * cause_known(others->cpus);
+	double useful = (1 - cause_code(others, CODE_SYSTEM)) * known_or_zero(others->cpus);
 	return asleep >= WORTH ? fmax(0, asleep + fmin(kernel, team->runs * WAKE_MOST_S) - useful)
 	                       : 0;
 }
@@ -408,7 +409,7 @@ double cause_crowded_team(const struct facts *f)
 	if (!crowded || others) {
 		return 0;
 	}
-	double ready = fmin(1, fmax(cause_known(f->main_queued), team->ready / team->threads));
+	double ready = fmin(1, fmax(known_or_zero(f->main_queued), team->ready / team->threads));
 	return ready >= QUEUED_LONG ? ready : 0;
 }
 
@@ -487,9 +488,9 @@ static bool spins_in_openmp(const struct facts *f)
 	const struct code_facts *groups[] = {&f->code, &f->code_threads};
 	double all = 0, in = 0;
 	for (size_t i = 0; i < 2; i++) {
-		double cpus = cause_known(groups[i]->cpus);
+		double cpus = known_or_zero(groups[i]->cpus);
 		all += cause_code(groups[i], CODE_SPINNING) * cpus;
-		in += cause_sampled(groups[i]) ? cause_known(groups[i]->in_openmp) * cpus : 0;
+		in += cause_sampled(groups[i]) ? known_or_zero(groups[i]->in_openmp) * cpus : 0;
 	}
 	return in >= MOST * all;
 }
@@ -499,8 +500,8 @@ static bool spins_in_openmp(const struct facts *f)
 static double threads_it_has(const struct facts *f)
 {
 	const struct thread_group_facts *groups = f->threads.groups;
-	double team = fmax(cause_known(groups[THREADS_OPENMP].threads),
-		cause_known(groups[THREADS_BLAS].threads));
+	double team = fmax(known_or_zero(groups[THREADS_OPENMP].threads),
+		known_or_zero(groups[THREADS_BLAS].threads));
 	return f->omp_threads > 0             ? f->omp_threads
 	       : f->threads.known && team > 0 ? team + 1
 	                                      : f->cpus;
@@ -622,7 +623,7 @@ static double contention_beside_threads(const struct facts *f, double contention
 	if (isfinite(cause_spinning_cpus(f))) {
 		return fmax(0, contention - threads);
 	}
-	double waits = cause_known(f->undisturbed_waits_s) / f->length_s.value;
+	double waits = known_or_zero(f->undisturbed_waits_s) / f->length_s.value;
 	double alone = f->undisturbed_s / f->length_s.value;
 	return fmax(0, 1 - threads - fmax(alone + waits, cause_batches_need(f, false, 1)));
 }
@@ -650,7 +651,7 @@ static enum grounds grounds_contention(const struct facts *f)
 // they may make its batches.
 static double beside_training(const struct facts *f)
 {
-	bool may_feed = f->workers.n > 0 || cause_known(f->waits.share[WAIT_PIPE]) >= WORTH;
+	bool may_feed = f->workers.n > 0 || known_or_zero(f->waits.share[WAIT_PIPE]) >= WORTH;
 	return may_feed || f->ranks.n > 1 ? 0 : f->cpus_used - f->main_cpus;
 }
 
@@ -733,7 +734,7 @@ static void advise_contention(struct book *b, const struct cause *cause)
 
 static double waits_in(const struct facts *f, enum wait_kind kind)
 {
-	return f->waits.looks >= LOOKS_ENOUGH ? cause_known(f->waits.share[kind]) : 0;
+	return f->waits.looks >= LOOKS_ENOUGH ? known_or_zero(f->waits.share[kind]) : 0;
 }
 
 static enum grounds grounds_waits(const struct facts *f)
@@ -779,7 +780,7 @@ static double waits_in_steps(const struct facts *f, enum wait_kind kind, bool of
 	if (of_ranks && ranks) {
 		return 0;
 	}
-	return f->waits.placed >= LOOKS_ENOUGH ? cause_known(f->waits.in_step[kind])
+	return f->waits.placed >= LOOKS_ENOUGH ? known_or_zero(f->waits.in_step[kind])
 	                                       : fmax(0, all - facts_share(f, PHASE_DATA));
 }
 
@@ -796,14 +797,14 @@ static double starts_children(const struct facts *f)
 	double cpus = f->children.cpu_s / f->length_s.value;
 	bool seen = f->workers.n == 0 || f->children.command; // workers come and go, too
 	bool start = cpus >= CHILDREN_CPUS && cause_sampled(&f->code) && seen;
-	return start ? cause_code(&f->code, CODE_SYSTEM) * fmin(1, cause_known(f->code.cpus)) : 0;
+	return start ? cause_code(&f->code, CODE_SYSTEM) * fmin(1, known_or_zero(f->code.cpus)) : 0;
 }
 
 static struct judgement judge_children(const struct facts *f, const struct causes *found)
 {
 	(void)found;
 	double waits = f->children.waits_s / f->length_s.value;
-	waits = fmax(waits_in(f, WAIT_CHILD), cause_known(waits)) + reads_children(f);
+	waits = fmax(waits_in(f, WAIT_CHILD), known_or_zero(waits)) + reads_children(f);
 	return (struct judgement){fmin(1, waits + starts_children(f)), PHASE_FORWARD};
 }
 
@@ -901,9 +902,9 @@ static bool threads_idle(const struct facts *f)
 static bool pools_idle(const struct facts *f)
 {
 	const struct thread_group_facts *groups = f->threads.groups;
-	double cpus = cause_known(groups[THREADS_OPENMP].cpus) +
-	              cause_known(groups[THREADS_BLAS].cpus) +
-	              cause_known(groups[THREADS_POOL].cpus);
+	double cpus = known_or_zero(groups[THREADS_OPENMP].cpus) +
+	              known_or_zero(groups[THREADS_BLAS].cpus) +
+	              known_or_zero(groups[THREADS_POOL].cpus);
 	return f->framework == FRAMEWORK_PYTORCH && f->threads.known && cpus < THREADS_IDLE;
 }
 

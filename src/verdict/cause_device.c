@@ -101,7 +101,7 @@ static struct judgement judge_throttled(const struct facts *f, const struct caus
 	(void)found;
 	bool works = f->gpu.used && f->gpu.busy >= GPU_BUSY;
 	return (struct judgement){
-		works ? cause_known(gpu_facts_throttled(&f->gpu)) : 0, N_KNOWN_PHASES};
+		works ? known_or_zero(gpu_facts_throttled(&f->gpu)) : 0, N_KNOWN_PHASES};
 }
 
 static void say_throttled(struct text *t, const struct facts *f, const struct cause *cause)
@@ -258,7 +258,7 @@ static enum phase_id largest_step_phase(const struct facts *f)
 // Share of the time in which the training thread runs a class of code, by samples.
 static double leader_in(const struct facts *f, enum code_class class)
 {
-	return cause_code(&f->code, class) * fmin(1, cause_known(f->code.cpus));
+	return cause_code(&f->code, class) * fmin(1, known_or_zero(f->code.cpus));
 }
 
 // Share of the time in which the training thread does arithmetic.
@@ -341,7 +341,7 @@ static double short_in_steps(const struct facts *f)
 	             cause_sampled(&f->code) && f->calls_of_steps >= MOST_CALLS;
 	double leader = leader_in(f, CODE_FRAMEWORK) + leader_in(f, CODE_ALLOCATION) +
 	                leader_in(f, CODE_COPYING);
-	return known ? fmin(leader, cause_known(f->calls_in_steps)) : 0;
+	return known ? fmin(leader, known_or_zero(f->calls_in_steps)) : 0;
 }
 
 // Steps are so short that calls cost as much as arithmetic. A batch that the training thread
@@ -356,7 +356,7 @@ static double calls_share(const struct facts *f)
 	bool arithmetic = cause_sampled(&f->code) && cause_code(&f->code, CODE_KERNELS) >= MOST;
 	calls = small && !arithmetic && facts_share(f, PHASE_OTHER) < step ? calls : 0;
 	double shorts = short_in_steps(f);
-	double with_python = shorts + fmin(interprets(f), cause_known(f->python_in_steps));
+	double with_python = shorts + fmin(interprets(f), known_or_zero(f->python_in_steps));
 	return shorts > 0 ? fmax(calls, fmin(step, with_python)) : calls;
 }
 
@@ -365,14 +365,14 @@ static double interprets(const struct facts *f)
 {
 	double python = leader_in(f, CODE_INTERPRETER) + leader_in(f, CODE_COLLECTION);
 	double sampled = cause_sampled(&f->code) ? python - prepares_itself(f) : 0;
-	return fmax(sampled, cause_known(f->collections.in_step));
+	return fmax(sampled, known_or_zero(f->collections.in_step));
 }
 
 // Time of the training thread of a Python job in NumPy outside of all phases.
 static double computes_arrays(const struct facts *f)
 {
 	bool known = f->python && f->framework != FRAMEWORK_UNKNOWN && cause_sampled(&f->code);
-	return known ? fmin(leader_in(f, CODE_FRAMEWORK), cause_known(f->arrays_in_other)) : 0;
+	return known ? fmin(leader_in(f, CODE_FRAMEWORK), known_or_zero(f->arrays_in_other)) : 0;
 }
 
 // The same in libraries that are not the framework's (a database, a parser, a codec, NumPy), with
@@ -382,8 +382,8 @@ static double calls_libraries(const struct facts *f)
 {
 	bool known = f->python && f->framework != FRAMEWORK_UNKNOWN && cause_sampled(&f->code);
 	double leader = leader_in(f, CODE_OTHER) + leader_in(f, CODE_DECODING);
-	double native = known ? fmin(leader, cause_known(f->native_in_other)) : 0;
-	double own = native + computes_arrays(f), kernel = own * cause_known(f->kernel_in_other);
+	double native = known ? fmin(leader, known_or_zero(f->native_in_other)) : 0;
+	double own = native + computes_arrays(f), kernel = own * known_or_zero(f->kernel_in_other);
 	double most = fmax(own, facts_share(f, PHASE_OTHER));
 	return fmin(own + fmin(kernel, leader_in(f, CODE_SYSTEM)), most);
 }
@@ -396,14 +396,14 @@ static double calls_operations(const struct facts *f)
 	             cause_sampled(&f->code);
 	double leader = leader_in(f, CODE_FRAMEWORK) + leader_in(f, CODE_ALLOCATION) +
 	                leader_in(f, CODE_COPYING);
-	return known ? fmin(leader, cause_known(f->calls_in_other)) : 0;
+	return known ? fmin(leader, known_or_zero(f->calls_in_other)) : 0;
 }
 
 // Its Python code outside of all phases.
 static double python_outside(const struct facts *f)
 {
 	double leader = leader_in(f, CODE_INTERPRETER) + leader_in(f, CODE_COLLECTION);
-	return fmin(leader, cause_known(f->python_in_other));
+	return fmin(leader, known_or_zero(f->python_in_other));
 }
 
 // Short operations and the Python code that calls them, if it does little else: a loop over
@@ -418,7 +418,7 @@ static double loops_over_elements(const struct facts *f)
 static double python_of_batches(const struct facts *f)
 {
 	double leader = leader_in(f, CODE_INTERPRETER) + leader_in(f, CODE_COLLECTION);
-	return fmin(leader, cause_known(f->python_in_data));
+	return fmin(leader, known_or_zero(f->python_in_data));
 }
 
 // The interpreter's time that is not spent on receiving batches.
@@ -439,7 +439,7 @@ static bool receives_in_python(const struct facts *f)
 // also if it takes less than 2 ms.
 static double collects(const struct facts *f)
 {
-	double seen = fmax(leader_in(f, CODE_COLLECTION), cause_known(f->collections.in_step));
+	double seen = fmax(leader_in(f, CODE_COLLECTION), known_or_zero(f->collections.in_step));
 	return fmin(interprets(f), seen);
 }
 
@@ -459,7 +459,7 @@ static struct judgement judge_launch(const struct facts *f, const struct causes 
 	share += fmax(interprets_in_steps(f), calls_share(f) - taken(found));
 	double outside = calls_libraries(f) + calls_operations(f);
 	if (causes_at_epochs(f->other_at_epochs, facts_share(f, PHASE_OTHER))) {
-		double starts = cause_known(f->other_at_epochs);
+		double starts = known_or_zero(f->other_at_epochs);
 		share += starts;
 		outside = fmax(0, fmin(outside, facts_share(f, PHASE_OTHER) - starts));
 	}
@@ -598,7 +598,7 @@ static double computes_elsewhere(const struct facts *f)
 {
 	double computes = leader_computes(f) - calls_operations(f) - computes_arrays(f);
 	double rest = fmax(0, computes - step_share(f) - prepares_itself(f));
-	double there = cause_known(f->arithmetic_in_other) - calls_operations(f);
+	double there = known_or_zero(f->arithmetic_in_other) - calls_operations(f);
 	return fmin(fmax(rest, fmin(there, computes)), facts_share(f, PHASE_OTHER));
 }
 
@@ -725,18 +725,18 @@ static double computing_share(const struct facts *f, const struct causes *found)
 {
 	const struct cause *contention = causes_get(found, BOTTLENECK_CONTENTION);
 	double step = step_share(f), launch = found_share(found, BOTTLENECK_LAUNCH);
-	double lost = contention ? fmax(cause_known(f->main_queued), cause_dilation(f)) : 0;
+	double lost = contention ? fmax(known_or_zero(f->main_queued), cause_dilation(f)) : 0;
 	launch -= calls_operations(f) + calls_libraries(f); // which are in no step
 	double computes = gpu_known(f) ? fmin(step, gpu_computing(f)) : launch > step ? 0 : step;
 	// The undisturbed time of a step is computing, however long the thread lacks a CPU.
-	double least = fmin(computes, cause_known(f->undisturbed_s) / f->length_s.value);
+	double least = fmin(computes, known_or_zero(f->undisturbed_s) / f->length_s.value);
 	computes = fmax(least, computes - lost);
 	if (!gpu_known(f)) {
 		computes += computes_elsewhere(f) - taken(found) - interprets_in_steps(f) -
 		            short_in_steps(f) - found_share(found, BOTTLENECK_OPTIMIZER) -
 		            found_share(found, BOTTLENECK_CPU_QUOTA);
 	}
-	return fmax(0, computes - (f->ranks.inferred ? cause_known(f->ranks.own) : 0));
+	return fmax(0, computes - (f->ranks.inferred ? known_or_zero(f->ranks.own) : 0));
 }
 
 // Share of an iteration spent computing, on any device.
@@ -746,7 +746,7 @@ static struct judgement device_computing(const struct facts *f, const struct cau
 	const struct cause *threads = causes_get(found, BOTTLENECK_THREADS);
 	if (!f->gpu.used && isfinite(f->main_cpus)) {
 		// Computing on a CPU uses it: the rest of a step is a wait without a known cause.
-		double most = f->main_cpus + cause_known(f->main_queued) + UNSEEN;
+		double most = f->main_cpus + known_or_zero(f->main_queued) + UNSEEN;
 		computes = fmin(computes, most);
 	}
 	if (threads && isfinite(cause_spinning_cpus(f))) {
@@ -850,7 +850,7 @@ static void advise_one_thread(struct book *b)
 // batches or starts an epoch.
 static double cpus_while_computing(const struct facts *f)
 {
-	double other = cause_known(f->other_at_epochs);
+	double other = known_or_zero(f->other_at_epochs);
 	return f->main_cpus / fmax(0.05, 1 - facts_share(f, PHASE_DATA) - other);
 }
 
@@ -1191,7 +1191,7 @@ static struct judgement judge_not_known(const struct facts *f, const struct caus
 	rest -= f->waits.in_step[WAIT_FSYNC] >= WORTH ? cause_synced(f) : 0;
 	// A lack of CPUs has its part of this time.
 	rest -= causes_get(found, BOTTLENECK_CONTENTION)
-	                ? cause_known(f->main_queued) * facts_share(f, PHASE_OTHER)
+	                ? known_or_zero(f->main_queued) * facts_share(f, PHASE_OTHER)
 	                : 0;
 	rest -= computes_elsewhere(f) + found_share(found, BOTTLENECK_LAUNCH) +
 	        found_share(found, BOTTLENECK_ALLOCATION);

@@ -23,7 +23,7 @@ static double waits_for_batches(const struct facts *f)
 {
 	double sum = 0;
 	for (size_t i = 0; i < ARRAY_LENGTH(preparing_kinds); i++) {
-		sum += cause_known(f->waits.in_data[preparing_kinds[i]]);
+		sum += known_or_zero(f->waits.in_data[preparing_kinds[i]]);
 	}
 	return f->waits.placed >= LOOKS_ENOUGH ? sum : NAN;
 }
@@ -32,7 +32,7 @@ struct preparing cause_batches_preparing(const struct facts *f)
 {
 	const struct worker_facts *w = &f->workers;
 	struct preparing p = {
-		cause_known(w->cpus), cause_known(w->queued), cause_known(w->blocked)};
+		known_or_zero(w->cpus), known_or_zero(w->queued), known_or_zero(w->blocked)};
 	if (w->n == 0) {
 		// The training thread prepares. If samples do not show its waits, blocked time is
 		// the time in which it neither computed nor waited for a CPU. Other threads of the
@@ -40,8 +40,8 @@ struct preparing cause_batches_preparing(const struct facts *f)
 		double seen = waits_for_batches(f);
 		double cpus = isfinite(f->code.cpus) ? f->code.cpus : f->main_cpus;
 		double waits = facts_share(f, PHASE_DATA);
-		p.blocked = fmin(waits, fmax(0, 1 - cpus - cause_known(f->main_queued)));
-		p.blocked = isfinite(seen) ? fmin(waits, seen) : cause_known(p.blocked);
+		p.blocked = fmin(waits, fmax(0, 1 - cpus - known_or_zero(f->main_queued)));
+		p.blocked = isfinite(seen) ? fmin(waits, seen) : known_or_zero(p.blocked);
 		p.cpu = waits - p.blocked;
 	}
 	double sum = p.cpu + p.queued + p.blocked;
@@ -66,14 +66,14 @@ static bool workers_idle(const struct facts *f)
 static double late_batches(const struct facts *f)
 {
 	double most = f->workers.n > 0 ? fmin(FEW_LATE, 0.5 / f->workers.n) : 0;
-	return f->long_waits.each <= most ? cause_known(f->long_waits.share) : 0;
+	return f->long_waits.each <= most ? known_or_zero(f->long_waits.share) : 0;
 }
 
 // Handing a batch over takes time, too. At the start of an epoch there is no batch to hand over
 // yet.
 double causes_handing_over(const struct facts *f)
 {
-	double others = cause_known(f->data_at_epochs) + late_batches(f);
+	double others = known_or_zero(f->data_at_epochs) + late_batches(f);
 	return workers_idle(f) ? fmax(0, facts_share(f, PHASE_DATA) - others) : 0;
 }
 
@@ -90,7 +90,7 @@ double cause_batches_need(const struct facts *f, bool queued, double blocked_par
 	if (cause_batches_waiting(f) > JITTER) {
 		return f->workers.n > 0 ? kept : 0;
 	}
-	double busy = cause_known(f->workers.preparing) / fmax(1, f->workers.n);
+	double busy = known_or_zero(f->workers.preparing) / fmax(1, f->workers.n);
 	return fmin(1, busy) * kept;
 }
 
@@ -119,7 +119,7 @@ static double lost_to_blocking(const struct facts *f, double part)
 static bool reads_storage(const struct facts *f)
 {
 	return f->storage.read_rate >= READS_WAITED_FOR &&
-	       f->storage.read_rate >= FROM_STORAGE * cause_known(f->storage.asked_rate);
+	       f->storage.read_rate >= FROM_STORAGE * known_or_zero(f->storage.asked_rate);
 }
 
 static const struct wait_facts *preparing_waits(const struct facts *f)
@@ -142,10 +142,10 @@ static double blocked_in(const struct facts *f, const enum wait_kind *kinds, siz
 	const double *shares = preparing_shares(f);
 	double all = 0, in = 0;
 	for (size_t i = 0; i < ARRAY_LENGTH(preparing_kinds); i++) {
-		all += cause_known(shares[preparing_kinds[i]]);
+		all += known_or_zero(shares[preparing_kinds[i]]);
 	}
 	for (size_t i = 0; i < n; i++) {
-		in += cause_known(shares[kinds[i]]);
+		in += known_or_zero(shares[kinds[i]]);
 	}
 	if (preparing_waits(f)->looks < LOOKS_ENOUGH) {
 		return NAN;
@@ -165,7 +165,7 @@ static double blocked_in_storage(const struct facts *f)
 
 static double blocked_in_one(const struct facts *f, enum wait_kind kind)
 {
-	return cause_known(blocked_in(f, &kind, 1));
+	return known_or_zero(blocked_in(f, &kind, 1));
 }
 
 bool cause_batches_at_a_lock(const struct facts *f)
@@ -236,7 +236,7 @@ static enum grounds grounds_blocked(const struct facts *f)
 
 static bool thrashes(const struct facts *f)
 {
-	double dropped = cause_known(f->storage.refault_rate);
+	double dropped = known_or_zero(f->storage.refault_rate);
 	return f->memory.stalled >= MEMORY_STALLED ||
 	       (f->memory.limited && dropped > 0 && dropped >= REFAULTS * f->storage.read_rate);
 }
@@ -301,9 +301,9 @@ static enum grounds grounds_input(const struct facts *f)
 static double lost_to_collections(const struct facts *f)
 {
 	const struct collection_facts *c = &f->collections;
-	double of_preparing = cause_known(c->of_preparing);
+	double of_preparing = known_or_zero(c->of_preparing);
 	if (f->workers.n == 0) {
-		return cause_known(c->in_data);
+		return known_or_zero(c->in_data);
 	}
 	return workers_idle(f) ? fmin(late_batches(f), of_preparing)
 	                       : 1 - fmax(without_data(f), 1 - of_preparing);
@@ -483,12 +483,14 @@ static void advise_slow_worker(struct book *b, const struct cause *cause)
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
 }
 
-// Late batches are hidden by as many others as are consumed meanwhile.
+// Late batches are hidden by as many others as are consumed meanwhile: by so many more than the
+// present ones, which the waits that remain exceed.
 static void advise_late(struct book *b)
 {
 	const struct facts *f = b->f;
 	double usual_s = f->length_s.value * (1 - facts_share(f, PHASE_DATA));
-	double ahead = ceil(f->long_waits.mean_s / usual_s / f->workers.n) + 1;
+	double now = f->prefetch > 0 ? f->prefetch : PREFETCH_DEFAULT;
+	double ahead = now + ceil(f->long_waits.mean_s / usual_s / f->workers.n);
 	struct text action = {0}, basis = {0};
 	if (ahead <= AHEAD_MOST && f->framework == FRAMEWORK_PYTORCH) {
 		text_format(&action, "prefetch_factor=%.0f", ahead);
@@ -546,9 +548,9 @@ static void advise_blocked(struct book *b, const struct cause *cause)
 	}
 	struct text action = {0}, basis = {0};
 	text_append_string(&action, "fetch the data beforehand, or in larger pieces");
-	text_append_string(&basis, "a worker is blocked ");
+	text_append_string(&basis, "preparation is blocked ");
 	words_append_percent(&basis, cause_batches_preparing(b->f).blocked);
-	text_append_string(&basis, " of its preparation time");
+	text_append_string(&basis, " of its time");
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
 }
 
@@ -565,10 +567,16 @@ static void advise_storage(struct book *b, const struct cause *cause)
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};
 	double room = f->memory.limit_bytes - f->memory.peak_bytes;
-	words_append_bytes(&basis, room);
-	text_append_string(&basis, " of memory are free; ");
-	words_append_bytes(&basis, f->storage.read_rate);
-	text_append_string(&basis, "/s are read from storage");
+	if (isfinite(room)) {
+		words_append_bytes(&basis, fmax(0, room));
+		text_append_string(&basis, " of memory is free; ");
+	}
+	if (isfinite(f->storage.read_rate)) {
+		words_append_bytes(&basis, f->storage.read_rate);
+		text_append_string(&basis, "/s are read from storage");
+	} else {
+		text_append_string(&basis, "the training process waits for reads");
+	}
 	text_append_string(
 		&action, "keep the dataset in memory (page cache, /dev/shm), or use a faster disk");
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
@@ -612,7 +620,7 @@ const struct cause_kind cause_memory = {
 
 const struct cause_kind cause_input_sleep = {
 	.name = "input-sleep",
-	.part = "sleeping workers",
+	.part = "sleep in preparation",
 	.judge = judge_sleep,
 	.grounds = grounds_looked,
 	.say = say_sleep,
@@ -639,7 +647,7 @@ const struct cause_kind cause_input_network = {
 
 const struct cause_kind cause_input_blocked = {
 	.name = "input-blocked",
-	.part = "blocked workers",
+	.part = "blocked preparation",
 	.judge = judge_blocked,
 	.grounds = grounds_blocked,
 	.say = say_blocked,

@@ -11,11 +11,6 @@
 #include "base/words.h"
 #include "verdict/thresholds.h"
 
-double cause_known(double value)
-{
-	return isfinite(value) ? value : 0;
-}
-
 bool cause_sampled(const struct code_facts *code)
 {
 	return code->samples >= SAMPLES_ENOUGH;
@@ -23,7 +18,7 @@ bool cause_sampled(const struct code_facts *code)
 
 double cause_code(const struct code_facts *code, enum code_class class)
 {
-	return cause_sampled(code) ? cause_known(code->share[class]) : 0;
+	return cause_sampled(code) ? known_or_zero(code->share[class]) : 0;
 }
 
 void cause_append_share(struct text *t, const struct cause *cause)

@@ -71,8 +71,6 @@ extern const struct cause_kind cause_optimizer, cause_launch, cause_gpu_unused, 
 extern const struct cause_kind cause_network, cause_ranks, cause_validation, cause_checkpoint,
 	cause_startup, cause_leak;
 
-// Returns the value, 0 for NAN.
-double cause_known(double value);
 // "31 % of each iteration".
 void cause_append_share(struct text *t, const struct cause *cause);
 // Whether a cause that takes this part of the time that was sampled must be mostly in a function,

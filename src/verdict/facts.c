@@ -688,7 +688,7 @@ void facts_init(struct facts *f)
 	f->arrays_in_other = NAN;
 	f->kernel_in_other = NAN;
 	f->calls_of_steps = f->calls_in_steps = f->python_in_steps = NAN;
-	f->batch_tensors = f->padding = NAN;
+	f->batch_tensors = f->prefetch = f->padding = NAN;
 	f->parameters = f->parameters_omitted = NAN;
 	f->backward_passes = f->backward_kept = f->embeddings = f->callbacks = NAN;
 	f->backward_wasted = NAN;
@@ -1200,6 +1200,8 @@ static void fill_settings(struct reader *r, struct facts *f)
 	f->unit = unit_of_samples(r);
 	int64_t tensors = reader_run_i64(r, "loader_batch_tensors", 0);
 	f->batch_tensors = tensors > 0 ? (double)tensors : NAN;
+	int64_t prefetch = reader_run_i64(r, "loader_prefetch_factor", 0);
+	f->prefetch = prefetch > 0 ? (double)prefetch : NAN;
 	int64_t padding = reader_run_i64(r, "loader_padding", 0);
 	int64_t elements = reader_run_i64(r, "loader_padding_of", 0);
 	f->padding = padding > 0 && elements > padding ? (double)padding / (double)elements : NAN;
@@ -1499,14 +1501,9 @@ static void fill_lines(const struct analysis *a, struct facts *f)
 	fill_lines_of(a, SCRIPT_LINES_TRAINER, &f->lines);
 	fill_lines_of(a, SCRIPT_LINES_THREADS, &f->thread_lines);
 	fill_lines_of(a, SCRIPT_LINES_LOADERS, &f->worker_lines);
-	if (f->lines.of_trainer) {
+	if (f->lines.of_trainer && isfinite(f->main_threads)) {
 		f->main_threads = fmax(1, f->main_threads - 1); // the sampling thread
 	}
-}
-
-static double known_or_0(double value)
-{
-	return isfinite(value) ? value : 0;
 }
 
 // JAX has no loader: its hooks mark as data all time between two compiled calls. Around a short
@@ -1516,8 +1513,9 @@ void facts_doubt_data(struct facts *f)
 	struct estimate *data = &f->share[PHASE_DATA], *other = &f->share[PHASE_OTHER];
 	if (f->framework == FRAMEWORK_JAX && f->length_s.value < SHORT_STEP_S &&
 		isfinite(data->value)) {
-		const struct estimate all = {data->value + known_or_0(other->value),
-			data->low + known_or_0(other->low), data->high + known_or_0(other->high)};
+		const struct estimate all = {data->value + known_or_zero(other->value),
+			data->low + known_or_zero(other->low),
+			data->high + known_or_zero(other->high)};
 		*other = all;
 		*data = (struct estimate){NAN, NAN, NAN};
 	}
@@ -1703,19 +1701,14 @@ void facts_check_plausible(
 
 // Shares ------------------------------------------------------------------------------------------
 
-static double zero_unless_known(double value)
-{
-	return isfinite(value) ? value : 0;
-}
-
 double facts_share(const struct facts *f, enum phase_id phase)
 {
-	return zero_unless_known(f->share[phase].value);
+	return known_or_zero(f->share[phase].value);
 }
 
 // Validation and checkpoints take no time of an iteration, but of training.
 double facts_iterations_share(const struct facts *f)
 {
-	double apart = zero_unless_known(f->validation_s) + zero_unless_known(f->checkpoint_s);
+	double apart = known_or_zero(f->validation_s) + known_or_zero(f->checkpoint_s);
 	return f->training_s > apart ? 1 - apart / f->training_s : 1;
 }

@@ -10,6 +10,7 @@
 
 #pragma once
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -21,6 +22,9 @@
 #include "run/profile.h"
 
 struct analysis;
+struct implausible_list;
+struct machine_bounds;
+struct stretch;
 
 // The framework whose hooks marked the job.
 enum framework { FRAMEWORK_UNKNOWN, FRAMEWORK_PYTORCH, FRAMEWORK_KERAS, FRAMEWORK_JAX };
@@ -258,6 +262,7 @@ struct facts {
 	double arrays_in_other; // NumPy's code there
 	double kernel_in_other; // the kernel's samples there over all others there; NAN: too few
 	double batch_tensors; // of the training loader
+	double prefetch; // batches that each of its workers prepares ahead; NAN: not known
 	double padding; // the share of its sequences of tokens that is padding; NAN: none seen
 	// Short operations in forward and backward: share of the samples there, and of the
 	// iterations' time; and that of the interpreter there.
@@ -330,6 +335,12 @@ struct facts {
 	bool pipeline; // batches come from the framework's pipeline, which has no workers (Keras)
 };
 
+// A fact that is not known (NAN) counts as 0.
+static inline double known_or_zero(double value)
+{
+	return isfinite(value) ? value : 0;
+}
+
 // The stretch of the rates: the steady iterations, without the time between their epochs if that is
 // much. Without iterations, the whole run.
 struct stretch facts_stretch(const struct analysis *a);
@@ -354,10 +365,6 @@ double facts_iterations_share(const struct facts *f);
 //
 // The CPU quota of the job: how much of it the job uses, and how much CPU time it asked for.
 
-struct analysis;
-struct facts;
-struct stretch;
-
 // Sets facts.quota. Needs cpus_used and host_cpus; changes no other fact.
 void quota_facts_fill(const struct analysis *a, const struct stretch *stretch, struct facts *ret);
 
@@ -366,16 +373,10 @@ void quota_facts_fill(const struct analysis *a, const struct stretch *stretch, s
 // The threads of the training process by purpose, and what their clocks say about spinning teams
 // and Python's lock if no samples can be taken.
 
-struct analysis;
-
-struct stretch;
-
-struct text;
-
 // Sets facts.threads. `main` is the training process. Needs the shares of phases and the framework.
 void thread_facts_fill(
 	const struct analysis *a, int64_t main, const struct stretch *stretch, struct facts *ret);
-// "main", "OpenMP team", ...
+// "first thread", "OpenMP team", ...
 const char *thread_group_title(enum thread_group group);
 // Moves CPU time from the unnamed threads to the groups that they were found to belong to later.
 // earlier[]: seconds of the whole run that each group used while unnamed, NAN or 0 if none.
@@ -386,7 +387,7 @@ void thread_facts_rename(
 // running, the share of time in which one ran alone, and the shares of phases (f->share).
 void thread_facts_conclude(
 	struct thread_facts *t, const struct facts *f, double running_looks, double alone);
-// Appends "main 0.9, OpenMP team of 3 2.1 CPUs": groups that used a CPU for 2 % of the time or
+// Appends "first thread 0.9, OpenMP team 2.1 CPUs": groups that used a CPU for 2 % of the time or
 // more.
 void thread_facts_append(struct text *text, const struct thread_facts *t);
 
@@ -394,10 +395,6 @@ void thread_facts_append(struct text *text, const struct thread_facts *t);
 //
 // Waits of the training thread and the loader's workers, from looks at them (source `waits`), and
 // the processes that steps start.
-
-struct analysis;
-struct facts;
-struct stretch;
 
 // Sets facts.waits, facts.worker_waits and facts.children. `main` is the training process. Needs
 // length_s, ranks and workers.
@@ -407,7 +404,6 @@ struct stretch;
 void wait_facts_fill(
 	const struct analysis *a, int64_t main, const struct stretch *stretch, struct facts *ret);
 
-struct wait_facts;
 // Appends "sleep 84 %, lock 5 %": kinds with 5 % or more, the largest first; nothing if there are
 // none.
 void wait_facts_append(struct text *t, const struct wait_facts *waits);
@@ -424,7 +420,5 @@ void worker_facts_fill(
 	const struct analysis *a, int64_t main, const struct stretch *stretch, struct facts *ret);
 
 // Sets implausible figures to NAN (run/plausible.h). notes: NULL keeps no notes.
-struct implausible_list;
-struct machine_bounds;
 void facts_check_plausible(
 	const struct machine_bounds *bounds, struct facts *f, struct implausible_list *notes);

@@ -146,6 +146,8 @@
 #define FEW_LATE 0.1
 // Batches that workers can be told to prepare ahead, each.
 #define AHEAD_MOST 64
+// Those that they prepare ahead by default.
+#define PREFETCH_DEFAULT 2
 // Bytes per second from storage for which a task may have to wait: a rotating disk reads 4 kB a
 // hundred times a second.
 #define READS_WAITED_FOR 3e5

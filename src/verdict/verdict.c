@@ -864,7 +864,11 @@ int verdict_build(const struct analysis *a, struct verdict *ret)
 	ret->surer = text_steal(&surer);
 	bool complete = r == 0 && ret->headline && ret->next && ret->shares && ret->surer &&
 	                ret->marking;
-	return complete ? evidence_build(a, &facts, ret) : -ENOMEM;
+	r = complete ? evidence_build(a, &facts, ret) : -ENOMEM;
+	if (r < 0) {
+		verdict_done(ret);
+	}
+	return r;
 }
 
 static void free_suggestions(struct suggestion *suggestions, size_t n)

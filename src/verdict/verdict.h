@@ -13,7 +13,8 @@
 
 struct analysis;
 
-// Needs the overview and epochs of the analysis. All texts are printable.
+// Needs the overview and epochs of the analysis. All texts are printable. Returns 0, then release
+// *ret; -ENOMEM, then *ret is empty.
 int verdict_build(const struct analysis *a, struct verdict *ret);
 // The same for an analysis from analysis_load, which then refers to *ret (a->verdict): *ret must
 // live as long. On -ENOMEM the analysis is released.

@@ -42,6 +42,9 @@ static void workers_are_advised_by_the_model(void **state)
 	f.epoch_iterations = NAN;
 	f.cpus = 1;
 	assert_true(advice_length_with(&f, 1, 1) >= 1 - 1e-9);
+	f.main_cpus = NAN; // then nothing is known of more workers
+	assert_true(isnan(advice_length_with(&f, 1, 4)));
+	assert_int_equal(advice_workers(&f), 0);
 }
 
 static void workers_keep_within_memory(void **state)

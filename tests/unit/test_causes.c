@@ -1569,7 +1569,12 @@ static void few_batches_are_late(void **state)
 	assert_says(t.data,
 		"... a batch in 177 is late, by 300 ms on average: waiting for these takes 32 %");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
-	assert_true(suggests(&v, "prefetch_factor=9") && !suggests(&v, "call gc.freeze()"));
+	assert_true(suggests(&v, "prefetch_factor=10") && !suggests(&v, "call gc.freeze()"));
+	verdict_done(&v);
+	v = (struct verdict){0};
+	f.prefetch = 8; // late in spite of that
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_true(suggests(&v, "prefetch_factor=16"));
 	verdict_done(&v);
 	v = (struct verdict){0};
 

@@ -437,6 +437,43 @@ static void test_an_anchored_model_passes_through_its_observation(void **state)
 	assert_close(rate_of(&m, 64, 0, 8), before / 1.2, 1e-9);
 }
 
+// The observation may have run on fewer CPUs than others.
+static void test_an_anchor_has_its_own_cpus(void **state)
+{
+	(void)state;
+	struct observation seen[] = {seen_with(32, 4), seen_with(32, 4)};
+	struct rate_model m;
+	for (size_t i = 0; i < 2; i++) { // all computing is divided among the CPUs
+		struct observation *o = &seen[i];
+		o->cpus = i == 0 ? 2 : 8;
+		o->threads = o->cpus;
+		o->main_cpu = 0.8;
+		o->prepare_cpu = 1e-9;
+		o->compute = 0.8 / o->cpus;
+		o->wait = 0;
+		o->iteration = (struct estimate){o->compute, o->compute, o->compute};
+	}
+	assert_int_equal(rate_model_fit(seen, 2, &m, NULL), 0);
+	rate_model_anchor(&m, &seen[0]);
+	assert_close(rate_of(&m, 32, 4, 2), 80, 0.01);
+	assert_close(rate_of(&m, 32, 4, 8), 320, 0.15);
+}
+
+// A sweep has many runs with equal CPUs, which say nothing of other CPUs, before some that do.
+static void test_many_runs_on_equal_cpus(void **state)
+{
+	(void)state;
+	struct observation seen[24];
+	struct rate_model m;
+	for (size_t i = 0; i < 24; i++) {
+		seen[i] = seen_with(32, 0);
+		seen[i].cpus = i < 16 ? 1 : 2;
+		seen[i].threads = seen[i].cpus;
+	}
+	assert_int_equal(rate_model_fit(seen, 24, &m, NULL), 0);
+	assert_true(isfinite(m.parallel));
+}
+
 static void test_nothing_seen(void **state)
 {
 	(void)state;
@@ -473,6 +510,8 @@ int main(void)
 		cmocka_unit_test(test_one_batch_size),
 		cmocka_unit_test(test_a_falling_step_time_is_no_negative_slope),
 		cmocka_unit_test(test_an_anchored_model_passes_through_its_observation),
+		cmocka_unit_test(test_an_anchor_has_its_own_cpus),
+		cmocka_unit_test(test_many_runs_on_equal_cpus),
 		cmocka_unit_test(test_nothing_seen),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
