@@ -246,7 +246,9 @@ static int check_key(struct building *b, struct yaml_node *map, struct yaml_node
 			_cleanup_text_ struct text shown = {0};
 			yaml_append(&shown, key);
 			return yaml_error(b->yaml, key, b->e, shown.data ? shown.data : "",
-				"expected once, found again after line %u", map->items[i]->line);
+				"expected one key of this name, found a second (the first is in "
+				"line %u)",
+				map->items[i]->line);
 		}
 	}
 	return 0;
@@ -338,7 +340,7 @@ static int take_alias(struct building *b, struct fy_event *event)
 	}
 	if (named->open) {
 		return yaml_error(b->yaml, place, b->e, "",
-			"expected an alias of something else, found '*%s' within '&%s'",
+			"expected an alias of another node, found '*%s' within '&%s'",
 			shown.data ? shown.data : "", shown.data ? shown.data : "");
 	}
 	return put(b, named);

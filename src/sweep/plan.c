@@ -390,7 +390,7 @@ static int check_name(const struct plan_reading *r, const struct yaml_node *key)
 	for (size_t i = 0; i < ARRAY_LENGTH(taken); i++) {
 		if (strcmp(key->text, taken[i]) == 0) {
 			return yaml_wrong(&r->plan->yaml, key, r->e, "parameters",
-				"a name without another meaning");
+				"a name that is not reserved");
 		}
 	}
 	return plain ? 0
@@ -1096,7 +1096,7 @@ static int check_executor(const struct plan_reading *r)
 	}
 	if (slurm) {
 		return yaml_error(&plan->yaml, slurm, r->e, "slurm",
-			"expected nothing without executor: slurm");
+			"expected 'executor: slurm' with it, found none");
 	}
 	for (size_t i = 0; type && type->resource && i < type->n_values; i++) {
 		if (strcmp(type->values[i], "any") != 0) {

@@ -91,7 +91,7 @@ static int is_allowed(const struct trials *trials, size_t configuration, bool *r
 static int everything_excluded(const struct plan *plan, size_t n, struct error *e)
 {
 	return yaml_error(&plan->yaml, plan->constraints[0].place, e, "constraints",
-		"expected some of %zu configurations to be left, found none", n);
+		"expected some of %zu configurations to remain, found none", n);
 }
 
 static int reserve_rows(struct trials *trials, size_t *capacity, size_t n, struct error *e)

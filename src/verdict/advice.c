@@ -124,11 +124,11 @@ void advice_suggest_no_collections(struct book *b, double share)
 	const struct collection_facts *c = &b->f->collections;
 	struct text action = {0}, basis = {0};
 	text_append_string(&action, c->per_iteration >= COLLECTS_ITSELF
-					    ? "call no gc.collect() in steps"
+					    ? "do not call gc.collect() in steps"
 				    : isfinite(c->per_iteration) || isfinite(c->of_preparing)
 					    ? "call gc.freeze() when the dataset has been built"
-					    : "call no gc.collect() in steps, and gc.freeze() when "
-					      "the dataset has been built");
+					    : "do not call gc.collect() in steps; call gc.freeze() "
+					      "when the dataset has been built");
 	text_append_string(&basis, "each garbage collection of Python visits all live objects");
 	if (isfinite(c->mean_s)) {
 		text_append_string(&basis, ", which takes ");

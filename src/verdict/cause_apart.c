@@ -208,7 +208,7 @@ static void advise_ranks(struct book *b, const struct cause *cause)
 	if (is_imbalanced(r)) {
 		bool elsewhere = r->slow_wait > 0 && r->slow_wait_kind <= WAIT_PIPE;
 		text_format(&action,
-			elsewhere ? "let rank %d wait in a background thread, or less often"
+			elsewhere ? "let rank %d wait in a background thread, or wait less often"
 				  : "give rank %d the same amount of work and resources as the "
 				    "others",
 			r->slowest);

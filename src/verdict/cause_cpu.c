@@ -456,9 +456,9 @@ static void say_threads(struct text *t, const struct facts *f, const struct caus
 		text_append_string(t, "too many threads: ");
 		words_append_number(t, f->threads.groups[THREADS_OPENMP].threads + 1);
 		text_append_string(t, " threads ");
-		text_append_string(t, f->ranks.n > 1 ? "of each rank compute on " : "compute on ");
+		text_append_string(t, f->ranks.n > 1 ? "of each rank share " : "share ");
 		words_append_counted(t, f->cpus, "CPU");
-		text_append_string(t, " and wait for them, ");
+		text_append_string(t, "; waiting for a CPU takes ");
 		cause_append_share(t, cause);
 		return;
 	}
@@ -667,9 +667,9 @@ static void say_contention(struct text *t, const struct facts *f, const struct c
 	if (lack == LACK_NOBODY) {
 		// Other programs may have used all CPUs that the job may use.
 		bool certain = !(f->cpus_used + f->host_others_cpus >= f->cpus);
-		text_append_string(t, "lacks CPUs: it waited for a CPU while others of ");
+		text_append_string(t, "lacks CPUs: although some of ");
 		words_append_counted(t, certain ? f->cpus : f->host_cpus, "CPU");
-		text_append_string(t, " were idle, ");
+		text_append_string(t, " were idle, it waited for one ");
 	} else if (lack == LACK_OTHERS) {
 		text_append_string(t, "contention for CPUs: other programs used ");
 		cause_append_cpus(t, f->host_others_cpus, f->host_cpus);
@@ -717,15 +717,15 @@ static void advise_contention(struct book *b, const struct cause *cause)
 	} else {
 		if (beside_training(f) >= OTHERS * f->cpus) {
 			text_append_string(&action, "run fewer of its other processes, or with a "
-						    "lower priority (nice), or use ");
+						    "lower priority (nice), or ");
 		}
-		text_append_string(&action, "more CPUs (");
+		text_append_string(&action, "use more CPUs, up to ");
 		words_append_number(&action, fmax(ceil(needed), floor(f->cpus) + 1));
-		text_append_string(&action, " could be used)");
 		text_append_string(&basis, "the job has ");
 		words_append_counted(&basis, f->cpus, "CPU");
-		text_append_string(&basis, " and on average had work for ");
+		text_append_string(&basis, " and had work for ");
 		words_append_number(&basis, needed);
+		text_append_string(&basis, " on average");
 	}
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
 }
@@ -867,7 +867,7 @@ struct step_wait {
 
 static const struct step_wait step_waits[] = {
 	{WAIT_SLEEP, false, "sleeps in its steps",
-		"remove the sleep from the loop: a rate limit, polling, a callback",
+		"remove the sleep (a rate limit, polling, a callback) from the loop",
 		"no computation happens during sleep"},
 	{WAIT_NETWORK, true, "waits for the network in its steps",
 		"send and fetch in a background thread, or less often",

@@ -107,12 +107,12 @@ static struct judgement judge_throttled(const struct facts *f, const struct caus
 static void say_throttled(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	(void)cause;
-	text_format(t, "throttled: heat or a hardware slowdown lowered the clock of GPU %d ",
+	text_format(t, "throttled: heat or hardware lowered the clock of GPU %d for ",
 		f->gpu.index);
 	words_append_percent(t, f->gpu.slowed);
-	text_append_string(t, " of the time, which costs ");
+	text_append_string(t, " of the time; this costs ");
 	words_append_percent(t, f->gpu.throttled);
-	text_append_string(t, " of it");
+	text_append_string(t, " of the time");
 }
 
 static void advise_throttled(struct book *b, const struct cause *cause)
@@ -860,16 +860,16 @@ static void advise_few_threads(struct book *b)
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};
 	if (f->ranks.n > 1) {
-		text_format(&basis, "its %u ranks keep ", f->ranks.n);
+		text_format(&basis, "the job's %u ranks keep ", f->ranks.n);
 	} else if (f->main_threads >= 2) {
-		text_format(&basis, "its %.0f threads keep ", f->main_threads);
+		text_format(&basis, "the job's %.0f threads keep ", f->main_threads);
 	} else {
-		text_append_string(&basis, "it keeps ");
+		text_append_string(&basis, "the job keeps ");
 	}
 	words_append_number(&basis, fmin(f->cpus, f->ranks.n * cpus_while_computing(f)));
 	text_append_string(&basis, " of ");
 	words_append_counted(&basis, f->cpus, "CPU");
-	text_append_string(&basis, " busy: additional CPUs would be idle");
+	text_append_string(&basis, " busy; more CPUs would be idle");
 	text_append_string(&action, "use faster CPUs, or a GPU");
 	advice_suggest(b, advice_no_gain, &action, &basis);
 }

@@ -98,7 +98,7 @@ void sentence_append_surer(struct text *t, const struct facts *f, const struct c
 		comma = "; ";
 	}
 	if (f->lost) {
-		text_format(t, "%sall marks: some were lost", comma);
+		text_format(t, "%sa run that loses no marks", comma);
 		comma = "; ";
 	}
 	if (f->workers.n > 0 && !f->workers.marked && facts_share(f, PHASE_DATA) > 0.1) {
@@ -108,7 +108,7 @@ void sentence_append_surer(struct text *t, const struct facts *f, const struct c
 	bool closely = c->n > 1 && c->items[1].weight >= RIVAL * c->items[0].weight &&
 	               c->items[1].bottleneck != BOTTLENECK_COMPUTE;
 	if (closely) {
-		text_format(t, "%sanother run without one of the two causes", comma);
+		text_format(t, "%sa run without one of the two leading causes", comma);
 	}
 }
 

@@ -363,7 +363,7 @@ static void no_more_cpus_than_there_are(void **state)
 	f.others_cpus = f.host_others_cpus = 0;
 	v = (struct verdict){0};
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
-	assert_string_equal(v.suggestions[0].action, "more CPUs (3 could be used)");
+	assert_string_equal(v.suggestions[0].action, "use more CPUs, up to 3");
 	verdict_done(&v);
 }
 

@@ -974,7 +974,7 @@ static void collections_that_hooks_timed(void **state)
 	sentence_append_headline(&t, &f, &c.items[0]);
 	assert_says(t.data, "... Python's garbage collection takes 60 % of each iteration");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
-	assert_string_equal(v.suggestions[0].action, "call no gc.collect() in steps");
+	assert_string_equal(v.suggestions[0].action, "do not call gc.collect() in steps");
 	assert_float_equal(v.suggestions[0].gain.value, 2.5, 1e-9);
 	assert_int_equal(v.suggestions[0].kind, GAIN_ESTIMATED);
 	assert_says(v.suggestions[0].basis, "... which takes 80.0 ms");

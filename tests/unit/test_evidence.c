@@ -156,7 +156,7 @@ static void a_step_that_sleeps_is_named(void **state)
 	place(&f, WAIT_SLEEP, 0, 0.6);
 	f.main_cpus = 1.1;
 	assert_first(&f, BOTTLENECK_BLOCKED, 0.6, CONFIDENCE_HIGH, "... 60 %");
-	assert_true(is_advised(&f, "remove the sleep from the loop", &s));
+	assert_true(is_advised(&f, "remove the sleep (a rate limit, polling, a callback) from the loop", &s));
 	assert_int_equal(s.kind, GAIN_ESTIMATED);
 	causes_find(&f, &c);
 	assert_true(causes_get(&c, BOTTLENECK_COMPUTE)->share.value < 0.41);
@@ -209,7 +209,7 @@ static void garbage_collection_is_named(void **state)
 	f.main_cpus = 1;
 	add_samples(&f, CODE_COLLECTION, 0.8);
 	assert_first(&f, BOTTLENECK_LAUNCH, 0.8, CONFIDENCE_HIGH, "... 80 %");
-	assert_true(is_advised(&f, "no gc.collect() in steps", &s));
+	assert_true(is_advised(&f, "do not call gc.collect() in steps", &s));
 }
 
 static void workers_that_start_anew_are_named(void **state)

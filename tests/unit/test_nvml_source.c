@@ -444,17 +444,36 @@ static void test_xids_are_counted_and_events(void **state)
 	recording_free(r);
 }
 
-static void test_which_gpus_it_sees_where_no_process_is_listed(void **state)
+static void put_environ(const struct recording *r, const char *environ)
 {
-	(void)state;
 	char path[160];
-	struct recording *r = record(HOST_PIDS, NULL, "gpus 2\ngpu * processes error:3\n");
 	snprintf(path, sizeof(path), "%s/proc/%d/environ", r->folder, (int)getpid());
 	FILE *file = fopen(path, "we");
 	assert_non_null(file);
-	static const char environ[] = "CUDA_VISIBLE_DEVICES=1";
-	fwrite(environ, 1, sizeof(environ), file);
+	fwrite(environ, 1, strlen(environ) + 1, file);
 	fclose(file);
+}
+
+// As "env CUDA_VISIBLE_DEVICES=1 train" looks while the machine is busy: the environment is read
+// before env executes the job.
+static void test_a_program_executed_in_another_environment(void **state)
+{
+	(void)state;
+	struct recording *r = record(HOST_PIDS, NULL, "gpus 2\ngpu * processes error:3\n");
+	put_environ(r, "HOME=/root");
+	play(r, 510);
+	assert_null(strstr(attributes(r, gpu(0)), "\"visible\":false"));
+	put_environ(r, "CUDA_VISIBLE_DEVICES=1");
+	play(r, 4010);
+	assert_non_null(strstr(attributes(r, gpu(0)), "\"visible\":false"));
+	recording_free(r);
+}
+
+static void test_which_gpus_it_sees_where_no_process_is_listed(void **state)
+{
+	(void)state;
+	struct recording *r = record(HOST_PIDS, NULL, "gpus 2\ngpu * processes error:3\n");
+	put_environ(r, "CUDA_VISIBLE_DEVICES=1");
 	play(r, 1010);
 	assert_non_null(strstr(attributes(r, gpu(0)), "\"visible\":false"));
 	recording_free(r);
@@ -605,6 +624,7 @@ int main(void)
 		cmocka_unit_test(test_errors_are_events),
 		cmocka_unit_test(test_xids_are_counted_and_events),
 		cmocka_unit_test(test_which_gpus_it_sees_where_no_process_is_listed),
+		cmocka_unit_test(test_a_program_executed_in_another_environment),
 		cmocka_unit_test(test_attributes),
 		cmocka_unit_test(test_which_gpus_the_job_sees),
 		cmocka_unit_test(test_hostile_counts_and_texts),

@@ -384,7 +384,11 @@ struct gpu_source {
 
 	struct tree_member *members; // scratch
 	size_t members_capacity;
-	int64_t last_environ_entity; // the environment of members up to this one was read
+	// The environment of members up to these was read once, and again after they had time to
+	// execute a program in another one (env, a shell).
+	int64_t last_environ_entity, last_environ_again;
+	int64_t environ_before; // the first of both when the second was last moved
+	uint64_t environ_again_ns; // when that was
 	bool visible_set; // some member has CUDA_VISIBLE_DEVICES
 };
 
@@ -944,6 +948,7 @@ static void gpu_read_errors(struct gpu_source *s, struct gpu *g, struct sink *si
 // see it.
 
 #define MAX_ENVIRONMENTS 64u // per reading
+#define ENVIRON_AGAIN_NS UINT64_C(1000000000)
 
 // Bytes per second of one lane in each direction, after line coding (8b/10b, 128b/130b, 242b/256b).
 static const double lane_bytes_per_s[] = {
@@ -1591,8 +1596,9 @@ static void announce_visible(
 	}
 }
 
-static void gpu_visible_from_job(struct gpu_source *s, struct sink *sink)
+static void gpu_visible_from_job(struct gpu_source *s, struct sink *sink, uint64_t now_ns)
 {
+	const bool again = now_ns >= s->environ_again_ns + ENVIRON_AGAIN_NS;
 	enum gpu_visible verdicts[NVML_MAX_GPUS];
 	int instances[NVML_MAX_GPUS]; // found so far
 	size_t n = 0, asked = 0;
@@ -1607,11 +1613,19 @@ static void gpu_visible_from_job(struct gpu_source *s, struct sink *sink)
 	}
 	for (size_t i = 0; i < n && asked < MAX_ENVIRONMENTS; i++) {
 		// Entities are numbered in the order of joining.
-		if (s->members[i].entity > s->last_environ_entity) {
-			s->last_environ_entity = s->members[i].entity;
+		int64_t entity = s->members[i].entity;
+		bool read_once = entity <= s->last_environ_entity;
+		if (!read_once ||
+			(again && entity > s->last_environ_again && entity <= s->environ_before)) {
+			s->last_environ_entity = read_once ? s->last_environ_entity : entity;
 			set = add_member(s, s->members[i].pid, verdicts) || set;
 			asked++;
 		}
+	}
+	if (again) {
+		s->last_environ_again = s->environ_before;
+		s->environ_before = s->last_environ_entity;
+		s->environ_again_ns = now_ns;
 	}
 	if (set) {
 		s->visible_set = true;
@@ -1928,7 +1942,7 @@ static int gpu_read_processes(struct gpu_source *s, struct sink *sink, uint64_t 
 		}
 	}
 	// The job's environment also determines the GPUs that it may use.
-	gpu_visible_from_job(s, sink);
+	gpu_visible_from_job(s, sink, now_ns);
 	if (!any) {
 		sink_missing_group(sink, 0, &nvml_groups[GPU_PROCESS], reason);
 		return all_lost(s) ? -ENODEV : 0;
