@@ -28,7 +28,6 @@
 #include "probe/batch_search.h"
 #include "probe/placeholders.h"
 #include "probe/probe.h"
-#include "runfile/amend.h"
 #include "strain/marker.h"
 
 // Iterations of a pass in probes of the line, and in those that verify.
@@ -374,19 +373,6 @@ static char *probe_path(const struct work *w, const char *name, const char *endi
 	return format("%s/%02zu-%s%s", w->config->folder, w->a->n + 1, name, ending);
 }
 
-// A job ended by a probe may exit with a failure. Marks the run, so that its verdict does not
-// report that.
-static void note_end(const struct probe *probe, const char *run)
-{
-	static const struct amendment items[] = {
-		{AMEND_KEY, "outcome", "interrupted"},
-		{AMEND_KEY, "outcome_text", "ended by strain advise"},
-	};
-	if (probe->end == PROBE_KNOWN || probe->end == PROBE_TIME) {
-		(void)amend_run(run, items, ARRAY_LENGTH(items), NULL);
-	}
-}
-
 #define LINE_BYTES 200
 
 // The last line of a file, printable and without secrets; "": it has none.
@@ -595,7 +581,7 @@ static int record(struct work *w, const struct wish *wish, struct advice_probe *
 	call_done(&call);
 	if (r == 0) {
 		take_end(w, &probe, p, output);
-		note_end(&probe, p->run);
+		probe_note_end(&probe, p->run);
 		r = observation_read(p->run, &p->seen, e);
 		if (r == 0) {
 			divide_iterations(w, p);

@@ -28,6 +28,7 @@
 #include "run/analysis.h"
 #include "run/names.h"
 #include "run/rate.h"
+#include "runfile/amend.h"
 #include "runfile/reader.h"
 #include "runfile/still_running.h"
 
@@ -551,6 +552,17 @@ int probe_run(const struct probe_config *config, struct probe *ret, struct error
 		probe_done(ret);
 	}
 	return result;
+}
+
+void probe_note_end(const struct probe *p, const char *run)
+{
+	static const struct amendment items[] = {
+		{AMEND_KEY, "outcome", "interrupted"},
+		{AMEND_KEY, "outcome_text", "ended by strain advise"},
+	};
+	if (p->end == PROBE_KNOWN || p->end == PROBE_TIME) {
+		(void)amend_run(run, items, ARRAY_LENGTH(items), NULL);
+	}
 }
 
 void probe_done(struct probe *p)

@@ -79,4 +79,7 @@ bool probe_is_primed(const struct probe *probe);
 // none of its processes remain. Returns 0, or -errno if nothing was recorded (the output has the
 // reason).
 int probe_run(const struct probe_config *config, struct probe *ret, struct error *e);
+// A job that the probe ended may exit with a failure: marks its run, so that its verdict does not
+// report that.
+void probe_note_end(const struct probe *p, const char *run);
 void probe_done(struct probe *p);

@@ -22,7 +22,6 @@
 #include "base/secret.h"
 #include "run/statistics.h"
 #include "base/text.h"
-#include "runfile/amend.h"
 #include "runfile/reader.h"
 
 // Gain --------------------------------------------------------------------------------------------
@@ -342,19 +341,6 @@ static int take_probe(struct tries *t, struct candidate *c, const struct probe *
 	return 0;
 }
 
-// A job ended by the probe may exit with a failure. Marks the run, so that the verdict does not
-// report it.
-static void note_end(const struct probe *probe, const char *run)
-{
-	static const struct amendment items[] = {
-		{AMEND_KEY, "outcome", "interrupted"},
-		{AMEND_KEY, "outcome_text", "ended by strain advise"},
-	};
-	if (probe->end == PROBE_KNOWN || probe->end == PROBE_TIME) {
-		(void)amend_run(run, items, ARRAY_LENGTH(items), NULL);
-	}
-}
-
 static int probe(struct tries *t, struct candidate *c, struct error *e)
 {
 	const struct tries_config *config = t->config;
@@ -385,7 +371,7 @@ static int probe(struct tries *t, struct candidate *c, struct error *e)
 		take_refusal(c, output);
 	} else {
 		if (t->probes == 1) {
-			note_end(&probe, run);
+			probe_note_end(&probe, run);
 		}
 		result = take_probe(t, c, &probe, run, e);
 		probe_done(&probe);
