@@ -253,3 +253,16 @@ void command_name(char *const *command, char *buffer, size_t size)
 		snprintf(buffer, size, "run");
 	}
 }
+
+void command_cannot_run(const char *name, int code, struct error *e)
+{
+	bool here = code == ENOENT && !strchr(name, '/') && access(name, F_OK) == 0;
+	if (here) {
+		error_set(e, code,
+			"cannot run '%s': it is not in the PATH; for the file in this directory, "
+			"./%s or, for example, python3 %s",
+			name, name, name);
+	} else {
+		error_errno(e, code, "cannot run '%s'", name);
+	}
+}

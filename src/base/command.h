@@ -7,6 +7,8 @@
 
 #include <stddef.h>
 
+#include "base/error.h"
+
 // Writes a word fit for a file name: "python3 -u x/train.py" is "train". command ends with NULL.
 void command_name(char *const *command, char *buffer, size_t size);
 // Returns the position in `command` of the program that finally runs.
@@ -19,3 +21,5 @@ char *const *command_program(char *const *command);
 // Returns 0, or the errno value that execvp would give for this name. path: the value of PATH;
 // NULL: not set.
 int command_check_program(const char *name, const char *path);
+// Sets the error for a program that cannot be run, with a code of command_check_program.
+void command_cannot_run(const char *name, int code, struct error *e);

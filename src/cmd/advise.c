@@ -23,10 +23,12 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/command.h"
 #include "base/parse.h"
 #include "base/secret.h"
 #include "base/text.h"
 #include "base/whole_file.h"
+#include "base/words.h"
 #include "cmd/advise_overlay.h"
 #include "cmd/advise_what_if.h"
 #include "cmd/command.h"
@@ -174,8 +176,6 @@ struct saying {
 	const char *name;
 	const char *of; // what the share refers to
 	const char *means;
-	const char *slow; // the two runs; the first should be slower
-	const char *fast;
 };
 
 static void print_interval(const struct estimate *stall)
@@ -198,8 +198,7 @@ static void print_stall(
 	}
 	text_percent(value, sizeof(value), fabs(stall->value));
 	if (stall->value < 0) {
-		printf("none found: the %s run was %s faster than the %s run", says->slow, value,
-			says->fast);
+		printf("none found: -%s of %s", value, says->of);
 	} else {
 		printf("%s of %s", value, says->of);
 	}
@@ -207,7 +206,7 @@ static void print_stall(
 	if (stall_is_sure(stall)) {
 		printf(": %s\n", says->means);
 	} else if (isfinite(stall->low)) {
-		printf(": below %s, not significant\n",
+		printf(", not significant; a stall below %s cannot be seen in these runs\n",
 			text_percent(value, sizeof(value), stall_noise(stall)));
 	} else {
 		puts(": too few iterations for a test of significance");
@@ -223,9 +222,9 @@ static const char *first_missing(const struct stall_runs *runs, enum probe_kind 
 static void advise_stalls_print(const struct stall_runs *runs)
 {
 	static const struct saying prep = {"prep stall", "the time, data cached",
-		"the job waits for its batches to be prepared", "warm", "compute"};
-	static const struct saying fetch = {"fetch stall", "the time, data on storage",
-		"the job waits for storage", "cold", "warm"};
+		"the job waits for its batches to be prepared"};
+	static const struct saying fetch = {
+		"fetch stall", "the time, data on storage", "the job waits for storage"};
 	char bytes[32], files[32];
 	print_rates(runs);
 	putchar('\n');
@@ -552,7 +551,7 @@ static void print_table(const struct tries *t)
 	}
 	put_row(table, &t->without);
 	for (size_t i = 0; i < t->n; i++) {
-		if (!t->items[i].result.missing) {
+		if (!t->items[i].result.missing || t->items[i].n > 0) {
 			put_row(table, &t->items[i]);
 		}
 	}
@@ -617,7 +616,9 @@ static void print_text(const struct attempt *a)
 		if (result->missing) {
 			text_append_printable(&words, result->missing, strlen(result->missing));
 			print_settings("", &result->settings, "");
-			printf(": not tried: %s\n", words.data ? words.data : "");
+			printf(": %s: %s\n",
+				t->items[i].n > 0 ? "too few probes for a gain" : "not tried",
+				words.data ? words.data : "");
 		}
 	}
 	print_best(t);
@@ -808,6 +809,7 @@ struct advise_options {
 	uint64_t limit_ns; // 0: the default of the question
 	uint64_t time_ns;
 	int64_t repeats;
+	bool repeats_given;
 	struct setting_list with[TRY_WITH_MOST];
 	size_t n_with;
 	const char *run; // argument before "--"
@@ -940,7 +942,7 @@ static int parse_with(const char *argument, struct advise_options *o, struct err
 		return error_set(e, EINVAL,
 			"'%s' cannot be tried; expected num_workers=N, prefetch_factor=N, "
 			"pin_memory=1, persistent_workers=1, flush_denormal=1, cpus=0-3, "
-			"OMP_NUM_THREADS=N or similar (man strain-advise)",
+			"OMP_NUM_THREADS=N or similar",
 			wrong);
 	}
 	o->n_with++;
@@ -1126,6 +1128,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 		break;
 	case OPTION_REPEATS:
 		option = "repeats";
+		o->repeats_given = true;
 		result = parse_integer(
 			argument, GAIN_REPEATS_MIN, TRIES_REPEATS_MOST - 1, &o->repeats, &e);
 		break;
@@ -1405,7 +1408,9 @@ static void print_costs(const struct advise_options *o, const struct advice *a)
 	find_cost(o, a, &cost);
 	if (isfinite(cost.now)) {
 		prices_append_amount(&line, cost.now, o->prices->currency);
-		text_append_string(&line, " for a million samples");
+		text_append_string(&line, " for a million samples at ");
+		words_append_number(&line, advice_present_rate(a).value);
+		text_append_string(&line, " samples/s");
 	} else {
 		text_append_string(&line, "not known: ");
 		text_append_printable(&line, cost.why.text, strlen(cost.why.text));
@@ -1466,8 +1471,15 @@ static int write_answer(
 			return command_fail("cannot write: %s", strerrordesc_np(errno));
 		}
 	} else if (o->request != REQUEST_NONE) {
+		struct error e = {0};
 		json_decref(json);
-		advice_answer_request(stdout, a, config, o->request);
+		if (advice_answer_request(stdout, a, config, o->request, &e) < 0) {
+			return command_fail("%s", e.text);
+		}
+		if (o->prices) {
+			fputs("# ", stdout);
+			print_costs(o, a);
+		}
 	} else {
 		json_decref(json);
 		advice_answer_print(stdout, a, config, folder);
@@ -1599,63 +1611,91 @@ static int advise_from(struct advise_options *o, const char *folder)
 	return interrupted ? 128 + interrupted : status;
 }
 
-// What is wrong with the options of --from, or with those that need it; NULL: nothing.
-static const char *find_wrong_from(const struct advise_options *o)
+// The questions that an option belongs to.
+enum { OF_ADVICE = 1, OF_STALLS = 2, OF_TRY = 4, OF_FROM = 8 };
+
+// Finds an option that the question does not have: it would change nothing.
+static int check_questions(const struct advise_options *o, struct error *e)
 {
-	bool speeds = isfinite(o->wanted.of[WHAT_IF_DISK_READ]) ||
-	              isfinite(o->wanted.of[WHAT_IF_GPU_SPEED]) ||
-	              isfinite(o->wanted.of[WHAT_IF_CPU_SPEED]);
-	if (!o->from) {
-		return speeds ? "advise: --disk-read, --gpu-speed and --cpu-speed need --from"
-		              : NULL;
+	const double *wanted = o->wanted.of;
+	const struct {
+		const char *name;
+		bool given;
+		unsigned of;
+	} uses[] = {
+		{"--memory", o->memory_bytes > 0, OF_ADVICE | OF_FROM},
+		{"--cpus", o->cpus > 0, OF_ADVICE | OF_FROM},
+		{"--margin", o->margin > 0, OF_ADVICE},
+		{"--sbatch", o->request == REQUEST_SBATCH, OF_ADVICE},
+		{"--docker", o->request == REQUEST_DOCKER, OF_ADVICE},
+		{"--kubernetes", o->request == REQUEST_KUBERNETES, OF_ADVICE},
+		{"--epochs", o->epochs > 0, OF_ADVICE},
+		{"--verify", o->verify, OF_ADVICE | OF_FROM},
+		{"--validate", o->converge_ns > 0, OF_ADVICE},
+		{"--thesis", o->thesis, OF_ADVICE},
+		{"--label", o->n_labels > 0, OF_ADVICE},
+		{"--prices", o->prices_path != NULL, OF_ADVICE},
+		{"--with", o->n_with > 0, OF_TRY},
+		{"--repeats", o->repeats_given, OF_TRY},
+		{"--disk-read", isfinite(wanted[WHAT_IF_DISK_READ]), OF_FROM},
+		{"--gpu-speed", isfinite(wanted[WHAT_IF_GPU_SPEED]), OF_FROM},
+		{"--cpu-speed", isfinite(wanted[WHAT_IF_CPU_SPEED]), OF_FROM},
+	};
+	unsigned asked = o->from ? OF_FROM : o->stalls ? OF_STALLS : o->tries ? OF_TRY : OF_ADVICE;
+	const char *question = o->from ? "--from" : o->stalls ? "--stalls" : "--try";
+	if ((o->from != 0) + o->stalls + o->tries > 1) {
+		return error_set(e, EINVAL, "expected one of --from, --stalls and --try");
 	}
-	if (o->stalls || o->tries || o->request || o->converge_ns || o->thesis || o->n_labels > 0 ||
-		o->prices_path) {
-		return "advise: --from cannot be combined with --stalls, --try, --sbatch, "
-		       "--docker, "
-		       "--kubernetes, --validate, --thesis, --label or --prices";
+	for (size_t i = 0; i < ARRAY_LENGTH(uses); i++) {
+		if (uses[i].given && !(uses[i].of & asked)) {
+			bool needs = asked == OF_ADVICE;
+			return error_set(e, EINVAL, "%s %s %s", uses[i].name,
+				needs ? "needs" : "cannot be combined with",
+				!needs                 ? question
+				: uses[i].of == OF_TRY ? "--try"
+						       : "--from");
+		}
 	}
-	if (o->n_runs == 0) {
-		return "advise: --from: expected a run";
-	}
-	return o->command && !o->verify ? "advise: --from takes a command only with --verify"
-	                                : NULL;
+	return 0;
 }
 
-// What is wrong with the options; NULL: nothing.
-static const char *find_wrong(const struct advise_options *o)
+// Checks options that depend on each other.
+static int check_options(const struct advise_options *o, struct error *e)
 {
-	const char *wrong = find_wrong_from(o);
-	if (wrong || o->from) {
-		return wrong;
-	}
-	if (o->stalls && o->tries) {
-		return "advise: --stalls and --try cannot be combined";
-	}
-	if ((o->stalls || o->tries) && o->prices_path) {
-		return "advise: --prices cannot be combined with --stalls or --try";
-	}
-	if ((o->stalls || o->tries) && (o->memory_bytes || o->cpus || o->request || o->verify ||
-					       o->epochs || o->n_labels > 0)) {
-		return "advise: --memory, --cpus, --label, --sbatch, --docker, --kubernetes, "
-		       "--epochs and --verify cannot be combined with --stalls or --try";
-	}
-	if (o->json && o->request != REQUEST_NONE) {
-		return "advise: --json cannot be combined with --sbatch, --docker or --kubernetes";
-	}
 	double unused;
-	bool command = o->command && o->command[0];
-	if (o->scaling != ADVICE_SCALE_NONE &&
-		!(command && placeholders_has(o->command, PLACEHOLDER_LEARNING_RATE, &unused) &&
-			unused > 0)) {
-		return "advise: --scale-learning-rate needs {learning_rate=X} in the command";
+	bool command = o->command && o->command[0], scales = o->scaling != ADVICE_SCALE_NONE;
+	int r = check_questions(o, e);
+	if (r < 0) {
+		return r;
 	}
-	if (!o->converge_ns && (o->pattern || o->scaling != ADVICE_SCALE_NONE)) {
-		return "advise: --epoch-pattern and --scale-learning-rate need --validate";
+	const struct {
+		bool wrong;
+		const char *why;
+	} checks[] = {
+		{o->from && o->n_runs == 0, "--from: expected a run"},
+		{o->from && o->command && !o->verify, "--from takes a command only with --verify"},
+		{o->from && o->folder && !o->verify,
+			"--from keeps no runs: --output needs --verify"},
+		{o->json && o->request != REQUEST_NONE,
+			"--json cannot be combined with --sbatch, --docker or --kubernetes"},
+		{o->epochs > 0 && !o->json && o->request != REQUEST_SBATCH,
+			"--epochs needs --sbatch or --json, which have the time of a job"},
+		{(o->pattern || scales) && !o->converge_ns,
+			"--epoch-pattern and --scale-learning-rate need --validate"},
+		{scales && !(command &&
+				   placeholders_has(
+					   o->command, PLACEHOLDER_LEARNING_RATE, &unused) &&
+				   unused > 0),
+			"--scale-learning-rate needs {learning_rate=X} in the command"},
+		{!o->from && ((!o->tries && !command) || (o->command && !command)),
+			"expected a command to run"},
+	};
+	for (size_t i = 0; i < ARRAY_LENGTH(checks); i++) {
+		if (checks[i].wrong) {
+			return error_set(e, EINVAL, "%s", checks[i].why);
+		}
 	}
-	return (!o->tries && !command) || (o->command && !command)
-	               ? "advise: expected a command to run"
-	               : NULL;
+	return 0;
 }
 
 // Checks what only the machine and the command tell, before anything runs.
@@ -1699,13 +1739,17 @@ int command_advise(int argc, char **argv)
 		.repeats = 3,
 		.wanted = what_if_unchanged()};
 	reading_options_before(&argp, argc, argv, &o);
-	const char *wrong = find_wrong(&o);
-	if (wrong) {
-		return command_usage("advise", "%s", wrong);
-	}
 	struct error e = {0};
+	if (check_options(&o, &e) < 0) {
+		return command_usage("advise", "advise: %s", e.text);
+	}
 	if (check_values(&o, &e) < 0) {
 		return command_usage("advise", "%s", e.text);
+	}
+	int missing = o.command ? command_check_program(o.command[0], getenv("PATH")) : 0;
+	if (missing) {
+		command_cannot_run(o.command[0], missing, &e);
+		return command_fail("%s", e.text);
 	}
 	_cleanup_(prices_done) struct prices room;
 	if (!reading_prices(o.prices_path, &room, &o.prices)) {

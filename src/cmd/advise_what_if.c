@@ -42,12 +42,15 @@ enum { RUNS_MOST = 64, CASES_MOST = N_WHAT_IF + 2, OPTIONS_MOST = REPLAY_OPTIONS
 // Share of the data that may stay in memory when it is dropped; and that the files found must have.
 #define COLD_CACHED_MAX 0.05
 #define FOUND_LEAST 0.8
+// CPUs that other programs use: more make a verifying run less certain.
+#define OTHERS_WORTH 0.2
 
 // A case, and what --verify measured.
 struct checked {
 	struct what_if_case c;
 	bool together; // all changes
 	struct estimate measured; // samples/s; NAN: it did not run
+	double others; // CPUs that other programs used meanwhile, of those of the job; NAN
 	double hit; // share of the bytes that the run found in the page cache; NAN: not known
 	double error; // of the prediction, relative
 	char *missing; // why it was not measured
@@ -157,6 +160,7 @@ static void add_case(struct asked *a, const struct what_if_values *values, bool 
 	a->cases[a->n_cases++] = (struct checked){.c = what_if_predict(&a->what, values),
 		.together = together,
 		.measured = {NAN, NAN, NAN},
+		.others = NAN,
 		.hit = NAN,
 		.error = NAN};
 }
@@ -366,6 +370,11 @@ static int verify_case(const struct asked *a, size_t at, struct starter *starter
 				  .interrupted = a->o->interrupted},
 		&probe, e);
 	if (r == 0) {
+		struct observation seen;
+		if (observation_read(run.data, &seen, NULL) == 0) {
+			ret->others = seen.others_cpus;
+		}
+		observation_done(&seen);
 		ret->measured = probe.rate.rate;
 		if (own_cache && probe.end == PROBE_TIME && !isfinite(ret->measured.value)) {
 			free(ret->missing);
@@ -492,7 +501,7 @@ static const struct column case_columns[N_CASE] = {
 	[CASE_RATE] = {"rate", "SAMPLES/S", COLUMN_NUMBER, 0},
 	[CASE_LOW] = {"rate_low", "FROM", COLUMN_NUMBER, 2},
 	[CASE_HIGH] = {"rate_high", "TO (90 %)", COLUMN_NUMBER, 2},
-	[CASE_GAIN] = {"gain", "TIMES", COLUMN_NUMBER, 0},
+	[CASE_GAIN] = {"gain", "TIMES FASTER", COLUMN_NUMBER, 0},
 	[CASE_EPOCH] = {"epoch_s", "EPOCH", COLUMN_SECONDS, 0},
 	[CASE_BOUND] = {"limited_by", "LIMITED BY", COLUMN_LABEL, 0},
 	[CASE_MEASURED] = {"measured", "MEASURED", COLUMN_NUMBER, 0},
@@ -596,6 +605,21 @@ static struct table *cases_table(const struct asked *a)
 	return table;
 }
 
+// Other programs that took CPU time from the verifying runs: their errors are not the model's
+// alone.
+static void print_others(const struct asked *a)
+{
+	double most = 0;
+	for (size_t i = 0; i < a->n_cases; i++) {
+		most = fmax(most, a->cases[i].others); // NAN does not count
+	}
+	if (most >= OTHERS_WORTH) {
+		printf("other programs used %.1f CPUs during these runs: the errors are less "
+		       "certain\n",
+			most);
+	}
+}
+
 static void print_cases(const struct asked *a)
 {
 	struct table *table = cases_table(a);
@@ -631,6 +655,7 @@ static void print_cases(const struct asked *a)
 		printf("; no whole epoch was recorded");
 	}
 	puts("");
+	print_others(a);
 }
 
 static json_t *values_json(const struct what_if_values *values)

@@ -1239,6 +1239,7 @@ static int verify_in_time(struct work *w, int64_t batch, double lasting, struct 
 {
 	struct advice *a = w->a;
 	unsigned iterations = VERIFY_ITERATIONS;
+	char took[32];
 	double limit = (double)w->config->limit_ns / 1e9;
 	double seconds = lasting + expected_seconds(w, (double)batch, iterations);
 	double computing = seconds - lasting - expected_seconds(w, (double)batch, 0);
@@ -1247,13 +1248,15 @@ static int verify_in_time(struct work *w, int64_t batch, double lasting, struct 
 		seconds = lasting + expected_seconds(w, (double)batch, iterations);
 	}
 	if (seconds > limit) {
-		set_unverified(a, "a run would take about %.0f s: raise --limit", seconds);
+		set_unverified(a, "a run would take about %s: raise --limit",
+			text_seconds(took, sizeof(took), seconds));
 		return -ENODATA;
 	}
 	// The probes of the rate are short, and come later.
 	if (!has_time(w, seconds + 2 * a->now->seconds)) {
 		if (!a->interrupted && seconds_left(w) > 0) {
-			set_unverified(a, "a run would take about %.0f s: raise --time", seconds);
+			set_unverified(a, "a run would take about %s: raise --time",
+				text_seconds(took, sizeof(took), seconds));
 		}
 		return -ENODATA;
 	}
@@ -1575,6 +1578,12 @@ static bool follows_workers(struct advice *a, const struct advice_probe *p)
 	return false;
 }
 
+// Whether other programs took CPUs from a run.
+static bool is_busy(const struct advice *a, const struct advice_probe *p)
+{
+	return p->seen.others_cpus >= ADVICE_BUSY * a->cpus;
+}
+
 // The number of workers of another run, to see what they cost and gain; -1: none is needed. One, if
 // the job has none and waits; none, if it has some and preparation is light.
 static int64_t other_workers(const struct work *w)
@@ -1609,10 +1618,18 @@ static int probe_workers(struct work *w, struct error *e)
 		.workers = workers,
 		.iterations = LINE_ITERATIONS,
 		.seconds = RATE_SECONDS};
-	say_probe(w, STAGE_WORKERS, "%s", workers > 0 ? "one loader worker" : "no loader worker");
+	const char *what = workers > 0 ? "one loader worker" : "no loader worker";
+	say_probe(w, STAGE_WORKERS, "%s", what);
 	int r = make(w, &wish, &p, &why);
-	if (r == 0) {
-		(void)follows_workers(a, p);
+	if (r == 0 && follows_workers(a, p) && is_busy(a, p) && goes_on(w, a->now->seconds)) {
+		struct advice_probe *first = p;
+		say_probe(w, STAGE_WORKERS, "%s again, because other programs are busy", what);
+		r = make(w, &wish, &p, &why);
+		if (r == 0 && p->seen.rate.value > 0 &&
+			!p->failed) { // the less disturbed one counts
+			bool second = p->seen.rate.value >= first->seen.rate.value;
+			(second ? first : p)->apart = true;
+		}
 	}
 	return r == -ENOMEM ? error_set(e, ENOMEM, "out of memory") : 0;
 }
@@ -1946,6 +1963,9 @@ static void fill_tables(struct work *w)
 	for (unsigned cpus = 1; cpus <= 2 * a->cpus && a->n_by_cpus < ADVICE_CPUS_MAX; cpus *= 2) {
 		struct advice_choice c = choose(w, cpus, 1, BATCH_MOST);
 		if (c.batch_size > 0) {
+			if (cpus == a->cpus) {
+				(void)take_seen(a, &c);
+			}
 			a->by_cpus_cpus[a->n_by_cpus] = cpus;
 			a->by_cpus[a->n_by_cpus++] = c;
 		}
@@ -2150,11 +2170,6 @@ static bool is_settled(
 	return false;
 }
 
-static bool is_busy(const struct advice *a, const struct advice_probe *p)
-{
-	return p->seen.others_cpus >= ADVICE_BUSY * a->cpus;
-}
-
 struct estimate advice_present_rate(const struct advice *a)
 {
 	const struct estimate *one = &a->now->seen.rate;
@@ -2171,6 +2186,13 @@ static double differs_by(const struct advice *a)
 {
 	double one = a->now->seen.rate.value, two = a->again ? a->again->seen.rate.value : one;
 	return fmax(one, two) / fmin(one, two);
+}
+
+// The same for a row of the tables that was filled before the second run.
+static void take_again(const struct advice *a, struct advice_choice *c)
+{
+	bool present = c->batch_size == batch_of(a->now) && c->workers == workers_of(a->now);
+	c->at.rate = present ? advice_present_rate(a) : c->at.rate;
 }
 
 static const struct setting_list no_settings = {0};
@@ -2202,10 +2224,12 @@ static int run_again(struct work *w, enum stage stage, const char *why_again, st
 	if (!p->failed && !a->interrupted && p->seen.rate.value > 0) {
 		a->again = p;
 		for (size_t i = 0; i < a->n_by_batch; i++) {
-			struct advice_choice *c = &a->by_batch[i];
-			bool present = c->batch_size == batch_of(a->now) &&
-			               c->workers == workers_of(a->now);
-			c->at.rate = present ? advice_present_rate(a) : c->at.rate;
+			take_again(a, &a->by_batch[i]);
+		}
+		for (size_t i = 0; i < a->n_by_cpus; i++) {
+			if (a->by_cpus_cpus[i] == a->cpus) {
+				take_again(a, &a->by_cpus[i]);
+			}
 		}
 	}
 	return 0;
@@ -2328,22 +2352,30 @@ static void advise(struct work *w)
 
 // What to ask for ---------------------------------------------------------------------------------
 
-// Bytes of host memory that the advised configuration holds; NAN: not known.
-static double held_bytes(const struct advice *a, const struct advice_probe *p)
+// What a run of the present configuration and its repeats held at most.
+static double most_held(const struct advice *a)
 {
-	bool host = limits_host(a);
-	bool predicted = p == a->now && !a->keep && host;
-	double grows = grown_bytes(a, p) - limited_bytes(a, p); // until the end of an epoch
-	double held = observation_held(&p->seen) + (isfinite(grows) ? grows : 0);
-	for (size_t i = 0; p == a->now && i < a->n; i++) { // its repeats
+	double held = observation_held(&a->now->seen);
+	for (size_t i = 0; i < a->n; i++) {
 		const struct advice_probe *other = &a->probes[i];
-		bool same = other->limit_bytes == 0 && batch_of(other) == batch_of(p) &&
-		            workers_of(other) == workers_of(p) && other->settings.n == 0;
+		bool same = other->limit_bytes == 0 && batch_of(other) == batch_of(a->now) &&
+		            workers_of(other) == workers_of(a->now) && other->settings.n == 0;
 		if (same && !other->failed) {
 			held = fmax(held, observation_held(&other->seen));
 		}
 	}
-	return predicted ? a->bytes_predicted : held;
+	return held;
+}
+
+// Bytes of host memory that the advised configuration holds, with what the kernel needs for it;
+// NAN: not known.
+static double held_bytes(const struct advice *a, const struct advice_probe *p)
+{
+	bool predicted = p == a->now && !a->keep && limits_host(a);
+	double grows = grown_bytes(a, p) - limited_bytes(a, p); // until the end of an epoch
+	double held = p == a->now ? most_held(a) : observation_held(&p->seen);
+	held = predicted ? a->bytes_predicted : held + (isfinite(grows) ? grows : 0);
+	return held * (misses_kernel_memory(a) ? 1 + KERNEL_SHARE : 1);
 }
 
 // Bytes per sample from storage: the most of all runs, since later ones find what the first read in
@@ -2383,7 +2415,9 @@ static void find_request(struct work *w)
 	struct advice_request *r = &a->request;
 	const struct advice_probe *p = a->keep || !a->measured ? a->now : a->measured;
 	bool seen = a->keep || a->measured;
-	double rate = seen ? p->seen.rate.value : a->predicted.rate.value;
+	double rate = p == a->now && seen ? advice_present_rate(a).value
+	              : seen              ? p->seen.rate.value
+	                                  : a->predicted.rate.value;
 	double predicted = a->predicted.bounds[RATE_CPU] / a->rate.cpu_loss * a->cpus * rate /
 	                   (double)a->batch_size;
 	r->cpus_used = seen ? p->seen.cpus_used : predicted;
@@ -2392,6 +2426,7 @@ static void find_request(struct work *w)
 	                  : a->cpus;
 	r->cpus = cpus_enough(a, fmin(r->cpus, a->cpus));
 	r->peak_bytes = held_bytes(a, p);
+	a->now_bytes = limits_host(a) ? fmax(a->now_bytes, most_held(a)) : a->now_bytes;
 	bool varied = !a->pinned &&
 	              (a->now->seen.sizes.looked > 0 || a->now->seen.unchosen.looked > 0);
 	r->margin = varied ? REQUEST_MEMORY_MARGIN_VARIED : REQUEST_MEMORY_MARGIN;

@@ -181,6 +181,40 @@ static void read_validation_peak(const struct analysis *a, struct observation *o
 	series_done(&s);
 }
 
+// The value of a series at a time: that of the last sample before it. NAN: there is none.
+static double value_at(const struct series *s, int64_t t_us)
+{
+	double value = NAN;
+	for (size_t i = 0; i < s->n && s->t_us[i] <= t_us; i++) {
+		value = isfinite(s->values[i]) ? s->values[i] : value;
+	}
+	return value;
+}
+
+// Pages that forked processes share at first, and of which each has a copy once it or its parent
+// has written to them: the anonymous memory of processes does not show them, their proportional
+// one does, which is read rarely. Bytes, the most of all readings; 0: none was seen.
+static double copied_pages(const struct analysis *a)
+{
+	struct series own = {0}, proportional = {0};
+	int64_t job = tables_first(&a->tables, ENTITY_JOB);
+	double most = 0;
+	if (job > 0 &&
+		reader_series(a->tables.reader, job, NAME_OWN_SUM, INT64_MIN, INT64_MAX, &own,
+			NULL) == 0 &&
+		reader_series(a->tables.reader, job, NAME_PSS_ANONYMOUS, INT64_MIN, INT64_MAX,
+			&proportional, NULL) == 0) {
+		for (size_t i = 0; i < proportional.n; i++) {
+			double copies = proportional.values[i] -
+			                value_at(&own, proportional.t_us[i]);
+			most = fmax(most, copies); // NAN does not count
+		}
+	}
+	series_done(&own);
+	series_done(&proportional);
+	return most;
+}
+
 static void read_memory(const struct analysis *a, struct observation *o)
 {
 	double own = job_figure(a, NAME_OWN_SUM, FIGURE_MAX);
@@ -188,8 +222,11 @@ static void read_memory(const struct analysis *a, struct observation *o)
 	o->anonymous = isfinite(own) ? own + missed_by_samples(a) : NAN;
 	if (isfinite(charged)) {
 		o->anonymous = fmax(known_or(o->anonymous, 0), charged);
+	} else {
+		o->anonymous += copied_pages(a);
 	}
 	o->shared = job_figure(a, NAME_SHMEM, FIGURE_MAX);
+	o->shared = isfinite(o->shared) ? o->shared : job_figure(a, NAME_PSS_SHMEM, FIGURE_MAX);
 	o->kernel = job_figure(a, "strain.memory.kernel", FIGURE_MAX);
 	o->page_cache = job_figure(a, NAME_FILE, FIGURE_MAX);
 	o->memory_limit = a->overview.memory_limit_is_cgroup ? a->overview.memory_limit_bytes : NAN;

@@ -39,7 +39,8 @@ struct observation {
 	// Highest readings of the processes' own memory in validation, and outside of it since the
 	// first iteration; NAN: no validation was seen.
 	double validation_peak, training_peak;
-	double shared; // /dev/shm and tmpfs, charged to the job's cgroup
+	double shared; // /dev/shm and tmpfs, charged to the job's cgroup; without one, as mapped
+	               // at some readings
 	double kernel; // charged to the job's cgroup
 	double page_cache; // charged to the job's cgroup; can be dropped
 	double worker; // of one loader worker, not shared with others (mean over workers)

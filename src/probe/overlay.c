@@ -215,7 +215,7 @@ static int check_owners(const char *directory, struct error *e)
 		if (foreign && access(entry->fts_path, W_OK) == 0) {
 			r = error_set(e, EPERM,
 				"%s has another owner or group, which a user namespace cannot "
-				"keep",
+				"keep (run it in a copy, or chgrp)",
 				entry->fts_path);
 		}
 	}

@@ -31,6 +31,11 @@ struct slot { // a placeholder in a word
 	size_t text_length;
 };
 
+static unsigned least_of(enum placeholder kind)
+{
+	return kind == PLACEHOLDER_BATCH_SIZE ? 1 : 0;
+}
+
 // Takes a default: a whole number, or of a learning rate any number above 0.
 static bool take_default(struct cursor *c, enum placeholder kind, struct slot *ret)
 {
@@ -39,7 +44,8 @@ static bool take_default(struct cursor *c, enum placeholder kind, struct slot *r
 	const char *from = c->at;
 	size_t length = strcspn(from, "}");
 	if (kind != PLACEHOLDER_LEARNING_RATE) {
-		bool valid = cursor_u64(c, &whole) && whole <= PLACEHOLDER_BATCH_MOST;
+		bool valid = cursor_u64(c, &whole) && whole <= PLACEHOLDER_BATCH_MOST &&
+		             whole >= least_of(kind);
 		ret->otherwise = valid ? (double)whole : NAN;
 		ret->text = from;
 		ret->text_length = (size_t)(c->at - from);
@@ -157,10 +163,14 @@ static int check_braces(const char *word, const char *brace, struct error *e)
 		return error_set(e, EINVAL, "expected the placeholder {%s%.*s}, found '%.*s'",
 			meant, (int)(brace + length - value), value, (int)length + 1, brace);
 	}
-	return error_set(e, EINVAL, "expected a %s as the value of {%s}, found '%.*s'",
-		strcmp(meant, names[PLACEHOLDER_LEARNING_RATE]) == 0
-			? "number above 0"
-			: "whole number, not too large,",
+	char range[64] = "number above 0";
+	if (strcmp(meant, names[PLACEHOLDER_LEARNING_RATE]) != 0) {
+		bool batch = strcmp(meant, names[PLACEHOLDER_BATCH_SIZE]) == 0;
+		snprintf(range, sizeof(range), "whole number from %u to %d",
+			least_of(batch ? PLACEHOLDER_BATCH_SIZE : PLACEHOLDER_WORKERS),
+			PLACEHOLDER_BATCH_MOST);
+	}
+	return error_set(e, EINVAL, "expected a %s as the value of {%s}, found '%.*s'", range,
 		meant, (int)(brace + length - value - 1), value + 1);
 }
 

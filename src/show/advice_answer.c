@@ -6,6 +6,7 @@
 #include "show/advice_answer.h"
 
 #include <inttypes.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,10 +52,14 @@ static const struct column row_columns[N_ROW] = {
 	[ROW_NOTE] = {"note", "", COLUMN_LABEL, 1},
 };
 
+// "2,077", "77.1"
 static void append_number(struct text *t, double value)
 {
-	if (isfinite(value)) {
-		text_format(t, value >= 100 ? "%.0f" : "%.3g", value);
+	char digits[32];
+	if (value >= 100 && value < 1e15) {
+		text_append_string(t, text_count(digits, sizeof(digits), (uint64_t)(value + 0.5)));
+	} else if (isfinite(value)) {
+		text_format(t, "%.3g", value);
 	}
 }
 
@@ -93,7 +98,7 @@ static void put_rate(struct table *table, const struct advice *a)
 	_cleanup_text_ struct text now = {0}, advised = {0}, note = {0};
 	append_number(&now, a->now->seen.rate.value);
 	if (a->again) {
-		text_append_string(&now, ", ");
+		text_append_string(&now, " and ");
 		append_number(&now, a->again->seen.rate.value);
 	}
 	if (a->measured && !a->keep) {
@@ -106,7 +111,7 @@ static void put_rate(struct table *table, const struct advice *a)
 		text_append_string(&note, "; predicted ");
 		append_number(&note, a->predicted.rate.value);
 	} else if (a->keep) {
-		append_number(&advised, a->now->seen.rate.value);
+		append_number(&advised, advice_present_rate(a).value);
 	} else if (a->batch_size > 0) {
 		append_number(&advised, a->predicted.rate.value);
 		text_append_string(&note, "predicted, not tried (");
@@ -842,7 +847,7 @@ static void print_in_vain(FILE *out, const struct advice *a)
 // What to ask a scheduler for.
 static void print_request(FILE *out, const struct advice *a)
 {
-	char bytes[32];
+	char bytes[32], limit[32];
 	_cleanup_text_ struct text epoch = {0};
 	const struct advice_request *r = &a->request;
 	if (!isfinite(r->bytes)) {
@@ -850,6 +855,11 @@ static void print_request(FILE *out, const struct advice *a)
 	}
 	fprintf(out, "request        %.0f CPU%s, %s of memory", r->cpus, r->cpus == 1 ? "" : "s",
 		text_bytes(bytes, sizeof(bytes), r->bytes));
+	if (r->bytes > a->limit_bytes && a->limit_kind != ADVICE_LIMIT_MACHINE &&
+		a->limit_kind != ADVICE_LIMIT_GPU) {
+		fprintf(out, ", more than the limit of %s",
+			text_bytes(limit, sizeof(limit), a->limit_bytes));
+	}
 	if (a->now->seen.leak_per_iteration > 0) {
 		fprintf(out, ", for %s only: memory grows with each iteration",
 			a->reserve_bytes > a->validation_bytes ? "one epoch" : "a short job");
@@ -998,8 +1008,14 @@ void advice_answer_print(
 	if (a->now->seen.headline) {
 		fprintf(out, "%s\n\n", a->now->seen.headline);
 	} else if (a->has_rate && a->n_by_batch > 0) {
+		static const char *const words[N_RATE_BOUNDS] = {
+			[RATE_COMPUTE] = "computing",
+			[RATE_PREPARE] = "preparation",
+			[RATE_CPU] = "its CPUs",
+			[RATE_STORAGE] = "storage",
+		};
 		fprintf(out, "the present configuration is limited by %s\n\n",
-			rate_bound_name(a->by_batch[0].at.bound));
+			words[a->by_batch[0].at.bound]);
 	}
 	print_settings(out, a);
 	fputc('\n', out);
@@ -1013,15 +1029,23 @@ void advice_answer_print(
 
 // Requests ----------------------------------------------------------------------------------------
 
-static void print_sbatch(FILE *out, const struct advice_request *r)
+// How a peak was found, after it.
+static const char *how_measured(const struct advice *a)
 {
+	bool host = a->limit_kind != ADVICE_LIMIT_GPU &&
+	            a->limit_kind != ADVICE_LIMIT_ADDRESS_SPACE;
+	return host && !isfinite(a->now->seen.kernel) ? " (estimated: the job had no cgroup)" : "";
+}
+
+static void print_sbatch(FILE *out, const struct advice *a)
+{
+	const struct advice_request *r = &a->request;
 	_cleanup_text_ struct text epoch = {0};
 	append_epoch(&epoch, r);
 	const char *each = epoch.data ? epoch.data : "";
-	fputs("#!/bin/sh\n", out);
 	fprintf(out, "#SBATCH --cpus-per-task=%.0f   # it uses %.2f CPUs\n", r->cpus, r->cpus_used);
-	fprintf(out, "#SBATCH --mem=%.0fM   # peak %.0f MiB plus %.0f %%\n",
-		ceil(r->bytes / 0x1p20), ceil(r->peak_bytes / 0x1p20),
+	fprintf(out, "#SBATCH --mem=%.0fM   # peak %.0f MiB%s plus %.0f %%\n",
+		ceil(r->bytes / 0x1p20), ceil(r->peak_bytes / 0x1p20), how_measured(a),
 		(r->bytes / r->peak_bytes - 1) * 100);
 	if (isfinite(r->seconds)) {
 		double minutes = ceil(r->seconds / 60);
@@ -1037,9 +1061,23 @@ static void print_sbatch(FILE *out, const struct advice_request *r)
 	}
 }
 
-// What ran under the request; as a comment.
+// What the request is for, and what ran under it; as comments.
 static void print_requested(FILE *out, const struct advice *a)
 {
+	bool ran = a->keep || a->measured;
+	if (a->interrupted || a->out_of_time) {
+		fprintf(out, "# %s: from the runs up to then\n",
+			a->interrupted ? "interrupted" : "the time ran out (--time)");
+	}
+	if (!ran) {
+		fputs("# predicted, not tried\n", out);
+	}
+	if (a->batch_size != present_batch(a)) {
+		fprintf(out,
+			"# batch size %" PRId64 " instead of %" PRId64
+			" changes training: adapt the learning rate\n",
+			a->batch_size, present_batch(a));
+	}
 	if (a->now->seen.leak_per_iteration > 0) {
 		fprintf(out, "# for %s only: memory grows with each iteration\n",
 			a->reserve_bytes > a->validation_bytes ? "one epoch" : "a short job");
@@ -1049,23 +1087,63 @@ static void print_requested(FILE *out, const struct advice *a)
 	} else if (a->requested) {
 		fputs("# it ran under this request", out);
 		if (isfinite(a->requested->seen.rate.value)) {
-			fprintf(out, ": %.3g samples/s", a->requested->seen.rate.value);
+			_cleanup_text_ struct text rate = {0};
+			append_number(&rate, a->requested->seen.rate.value);
+			fprintf(out, ": %s samples/s", rate.data ? rate.data : "");
 		}
 		fputc('\n', out);
 	}
 }
 
-void advice_answer_request(FILE *out, const struct advice *a, const struct advice_config *config,
-	enum advise_request request)
+// The command and the variables of a container, as in a pod's description. Lists of JSON are YAML.
+static void print_container(FILE *out, const struct advice *a, const struct advice_config *config)
+{
+	const struct placeholder_values values = {
+		a->batch_size, a->workers, a->curves[1].learning_rate};
+	char **command = placeholders_fill(config->command, &values);
+	json_t *words = json_array(), *variables = json_array();
+	for (char **word = command; word && *word; word++) {
+		json_array_append_new(words, json_from_text(*word));
+	}
+	for (size_t i = 0; i < a->settings.n; i++) {
+		const char *value = a->settings.items[i].value, *equals = strchr(value, '=');
+		if (a->settings.items[i].kind == SETTING_ENVIRONMENT && equals) {
+			json_array_append_new(
+				variables, json_pack("{s:s%,s:s}", "name", value,
+						   (size_t)(equals - value), "value", equals + 1));
+		}
+	}
+	_cleanup_free_ char *list = json_dumps(words, JSON_ENCODE_ANY);
+	_cleanup_free_ char *env = json_dumps(variables, JSON_ENCODE_ANY);
+	fprintf(out, "command: %s\n", list ? list : "[]");
+	if (json_array_size(variables) > 0) {
+		fprintf(out, "env: %s\n", env ? env : "[]");
+	}
+	json_decref(words);
+	json_decref(variables);
+	placeholders_free(command);
+}
+
+int advice_answer_request(FILE *out, const struct advice *a, const struct advice_config *config,
+	enum advise_request request, struct error *e)
 {
 	_cleanup_text_ struct text line = {0};
 	const struct advice_request *r = &a->request;
 	double mib = ceil(r->bytes / 0x1p20);
+	if (a->batch_size < 1 || !isfinite(r->bytes)) {
+		return error_set(e, ENODATA, "no request: %s",
+			a->interrupted   ? "interrupted before the job was known"
+			: a->out_of_time ? "the time ran out before the job was known (--time)"
+			: a->batch_size < 1
+				? (a->rate_missing ? a->rate_missing : "the rate is not known")
+				: "the memory of the job is not known");
+	}
 	append_command(&line, a, config);
 	const char *command = line.data ? line.data : "";
 	switch (request) {
 	case REQUEST_SBATCH:
-		print_sbatch(out, r);
+		fputs("#!/bin/sh\n", out);
+		print_sbatch(out, a);
 		print_requested(out, a);
 		print_change(out, "# change ", a, config);
 		fprintf(out, "srun %s\n", command);
@@ -1082,17 +1160,20 @@ void advice_answer_request(FILE *out, const struct advice *a, const struct advic
 			command);
 		break;
 	case REQUEST_KUBERNETES:
-		fprintf(out,
-			"resources:   # it uses %.2f CPUs and %.0f MiB\n  requests:\n    cpu: "
-			"\"%.0f\"\n"
-			"    memory: %.0fMi\n  limits:\n    memory: %.0fMi\n",
-			r->cpus_used, ceil(r->peak_bytes / 0x1p20), r->cpus, mib, mib);
 		print_requested(out, a);
 		print_change(out, "# change ", a, config);
+		print_container(out, a, config);
+		fprintf(out,
+			"resources:   # it uses %.2f CPUs and %.0f MiB%s\n  requests:\n    cpu: "
+			"\"%.0f\"\n"
+			"    memory: %.0fMi\n  limits:\n    memory: %.0fMi\n",
+			r->cpus_used, ceil(r->peak_bytes / 0x1p20), how_measured(a), r->cpus, mib,
+			mib);
 		break;
 	default:
 		break;
 	}
+	return 0;
 }
 
 // JSON --------------------------------------------------------------------------------------------
@@ -1192,7 +1273,7 @@ static json_t *rate_json(const struct advice *a)
 	json_object_set_new(json, "low", number(known ? a->predicted.rate.low : NAN));
 	json_object_set_new(json, "high", number(known ? a->predicted.rate.high : NAN));
 	json_object_set_new(json, "measured",
-		number(a->keep        ? a->now->seen.rate.value
+		number(a->keep        ? advice_present_rate(a).value
 			: a->measured ? a->measured->seen.rate.value
 				      : NAN));
 	json_object_set_new(json, "gain", number(a->gain.value));

@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "base/error.h"
 #include "probe/advice.h"
 
 // Prints the answer. folder: where the probes are.
@@ -19,9 +20,9 @@ void advice_answer_print_thesis(FILE *out, const struct advice *a);
 json_t *advice_answer_page(const struct advice *a, const struct advice_config *config,
 	const char *folder, bool thesis);
 // Prints a request for what the advised configuration needs, in the words of a scheduler, and its
-// command.
+// command. Returns 0; -ENODATA with the reason if that is not known, and prints nothing.
 enum advise_request { REQUEST_NONE, REQUEST_SBATCH, REQUEST_DOCKER, REQUEST_KUBERNETES };
-void advice_answer_request(FILE *out, const struct advice *a, const struct advice_config *config,
-	enum advise_request request);
+int advice_answer_request(FILE *out, const struct advice *a, const struct advice_config *config,
+	enum advise_request request, struct error *e);
 // Returns a new reference; NULL: out of memory.
 json_t *advice_answer_json(const struct advice *a, const struct advice_config *config);

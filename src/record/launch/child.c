@@ -26,7 +26,7 @@
 
 static int cannot_run(const char *name, int code, struct error *e)
 {
-	error_errno(e, code, "cannot run '%s'", name);
+	command_cannot_run(name, code, e);
 	return code == ENOENT ? LAUNCH_NOT_FOUND : LAUNCH_NOT_EXECUTABLE;
 }
 
