@@ -753,6 +753,8 @@ static double usable_bytes(const struct work *w)
 
 // A job that ran out of memory holds at least this share of its limit.
 #define FULL 0.8
+// The smallest batch surely does not fit if it needs so many times the limit.
+#define FAR_ABOVE 1.5
 
 // Whether an epoch has so few batches of the asked size that most iterations may be of its last,
 // smaller one.
@@ -1465,7 +1467,8 @@ static int find_largest(struct work *w, struct error *e)
 		return 0;
 	}
 	bool none = a->memory.flat || a->reserve_bytes >= usable_bytes(w);
-	if (none && grown_bytes(a, a->now) > a->limit_bytes) {
+	bool far = memory_model_bytes(&a->memory, 1).low > FAR_ABOVE * a->limit_bytes;
+	if ((none && grown_bytes(a, a->now) > a->limit_bytes) || far) {
 		a->largest = (struct estimate){0, 0, 0};
 		a->nothing_fits = true;
 		return 0;

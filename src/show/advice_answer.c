@@ -283,6 +283,9 @@ static void print_found(FILE *out, const struct advice *a)
 	print_with_workers(out, a);
 	if (a->verified_batch < 1) {
 		fprintf(out, ", not verified%s", mark_of(a->largest.low, a->largest.high));
+		if (!isfinite(a->now->seen.epoch_samples)) {
+			fputs("; how many samples the data has is not known", out);
+		}
 	}
 	if (a->verified_batch > 0 && a->verified_long) {
 		if (a->verified_epoch < WHOLE_EPOCH) {
@@ -668,6 +671,22 @@ static bool changes_script(const struct advice *a, const struct advice_config *c
 	return changes;
 }
 
+// What the run with another number of workers showed.
+static void print_other_workers(FILE *out, const struct advice *a)
+{
+	for (size_t i = 0; i < a->n; i++) {
+		const struct advice_probe *p = &a->probes[i];
+		_cleanup_text_ struct text rate = {0};
+		if (p->step == ADVICE_WORKERS && !p->apart && !p->failed &&
+			p->seen.rate.value > 0 && p->seen.workers >= 0) {
+			append_number(&rate, p->seen.rate.value);
+			fprintf(out, "; with %" PRId64 " worker%s it trained %s samples/s",
+				p->seen.workers, p->seen.workers == 1 ? "" : "s",
+				rate.data ? rate.data : "");
+		}
+	}
+}
+
 // Of which others the rate was predicted; why not of all.
 static void print_compared(FILE *out, const struct advice *a)
 {
@@ -682,11 +701,14 @@ static void print_compared(FILE *out, const struct advice *a)
 				" (up to %.0f: larger ones leave fewer than %d steps in an epoch)",
 				a->compared_most, ADVICE_EPOCH_STEPS);
 		}
+		print_other_workers(out, a);
 		fputc('\n', out);
 	} else if (a->compared_workers) {
-		fprintf(out, "%sno other number of workers is predicted to be 3 %% faster%s%s%s\n",
+		fprintf(out, "%sno other number of workers is predicted to be 3 %% faster%s%s%s",
 			keep, early ? "; " : "", early ? early : "",
 			early ? " before other batch sizes were predicted" : "");
+		print_other_workers(out, a);
+		fputc('\n', out);
 	} else if (early) {
 		fprintf(out, "advice         none: %s before others were predicted\n", early);
 	} else {

@@ -218,6 +218,35 @@ static void put_memory(struct writer *w, size_t n, int64_t *values)
 	assert_int_equal(writer_put_block(w, 2, "test", &b), 0);
 }
 
+// Workers copy pages that they shared: only their proportional memory grows.
+static void test_pages_that_workers_copied(void **state)
+{
+	(void)state;
+	const struct metric metric = {"strain.memory.pss.anonymous", METRIC_GAUGE, "By", 1, ""};
+	char path[64];
+	struct writer *w;
+	struct error e = {0};
+	struct observation o;
+	int64_t own[40];
+	int64_t t[] = {500000, 1500000, 3500000}, proportional[] = {100, 130, 112};
+	uint32_t ids[] = {2};
+	snprintf(path, sizeof(path), "/tmp/strain-observation-%d.strain", getpid());
+	assert_int_equal(writer_create(path, &(struct writer_options){.replace = true}, &w, &e), 0);
+	for (size_t i = 0; i < 40; i++) {
+		own[i] = i == 30 ? 150 : 100; // a peak without a reading
+	}
+	put_memory(w, 40, own);
+	assert_int_equal(writer_put_metric(w, 2, &metric, ENTITY_JOB, "memory"), 0);
+	const struct block b = {3, 1, ids, NULL, t, (int64_t *[]){proportional}};
+	assert_int_equal(writer_put_block(w, 2, "memory", &b), 0);
+	assert_int_equal(writer_finish(w, 4000 * MS, 0, &e), 0);
+	writer_free(w);
+	assert_int_equal(observation_read(path, &o, &e), 0);
+	unlink(path);
+	assert_true(o.anonymous == 150 + 30);
+	observation_done(&o);
+}
+
 static void test_memory_of_validation_and_of_training(void **state)
 {
 	(void)state;
@@ -282,6 +311,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_memory_of_validation_and_of_training),
+		cmocka_unit_test(test_pages_that_workers_copied),
 		cmocka_unit_test(test_the_rate_is_that_of_the_middle),
 		cmocka_unit_test(test_samples_differ_in_size),
 		cmocka_unit_test(test_a_validation_keeps_memory),
