@@ -17,6 +17,9 @@ Backward passes of one step that each keep the graph for the next (retain_graph=
 several losses has its own: they go through the part that the losses share again and again. Counted in
 the first steps, and told if all of them have some.
 
+Gradients that ranks exchange in several passes of one step, as DistributedDataParallel does where gradients are accumulated
+outside of no_sync(): the last exchange would do. It decides in forward, so that calls of it are counted, too.
+
 Gradients that are zeroed before a step uses them: those that the generator of a GAN gets from the loss of its
 discriminator, if its images were not detached. A few parameters of each optimizer are looked at before and after each
 backward pass: whether it gave them gradients. If another optimizer steps then, and they are zeroed, they were computed
@@ -105,13 +108,17 @@ def _dense_embeddings(module, updated):
 class Repeated:
     """Backward passes between two steps. left: the steps until it is over."""
 
-    __slots__ = ("left", "_passes", "_kept", "_least_passes", "_least_kept", "_tell")
+    __slots__ = ("left", "_passes", "_kept", "_synced", "_least_passes", "_least_kept", "_least_synced", "_tell")
 
     def __init__(self, tell):
         self.left = COUNTED
-        self._passes = self._kept = 0
-        self._least_passes = self._least_kept = 1 << 30
+        self._passes = self._kept = self._synced = 0
+        self._least_passes = self._least_kept = self._least_synced = 1 << 30
         self._tell = tell
+
+    def called(self, module):
+        """The outermost module is called with gradients."""
+        self._synced += getattr(module, "require_backward_grad_sync", None) is True
 
     def passed(self, arguments, options):
         """A backward pass begins, with the arguments of torch.autograd.backward()."""
@@ -125,9 +132,12 @@ class Repeated:
         self.left = max(0, self.left - 1)
         self._least_passes = min(self._least_passes, self._passes)
         self._least_kept = min(self._least_kept, self._kept)
-        self._passes = self._kept = 0
+        self._least_synced = min(self._least_synced, self._synced, self._passes)
+        self._passes = self._kept = self._synced = 0
         if not self.left and self._least_kept > 0:
             self._tell((("optimizer_backwards", str(self._least_passes)), ("optimizer_backwards_kept", str(self._least_kept))))
+        if not self.left and self._least_synced > 1:
+            self._tell((("optimizer_backwards_synced", str(self._least_synced)),))
 
 
 class _Gradients:

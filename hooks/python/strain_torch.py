@@ -798,6 +798,8 @@ class PyTorch:
                 if gradients and self.early:
                     if self.omitted.left:
                         self.omitted.called(arguments[0])
+                    if self.repeated.left:
+                        self.repeated.called(arguments[0])
                     self._follow(self.discarded.called, arguments[0])
                 if calls.samples < 0 and calls.kind:
                     self._guess_samples(calls, tensor, arguments, options)

@@ -311,19 +311,27 @@ static enum rank_waits infer_waits(struct phase_rank *ranks, size_t n)
 	return in_forward ? WAITS_IN_FORWARD : WAITS_IN_BACKWARD;
 }
 
+static double marked_waits(const struct phase_rank *rank)
+{
+	return rank->iteration_s > 0 ? rank->phase_s[PHASE_COMMUNICATION] / rank->iteration_s : NAN;
+}
+
+// Marks of a few collectives (a barrier at the end of each epoch, the mean of a loss) do not show
+// that ranks exchange gradients in backward, too.
 static enum rank_waits fill_waits(struct phase_rank *ranks, size_t n)
 {
-	bool any = false;
+	double most = 0;
 	for (size_t i = 0; i < n; i++) {
-		any = any || ranks[i].phase_s[PHASE_COMMUNICATION] > 0;
+		most = fmax(most, marked_waits(&ranks[i])); // NAN does not count
 	}
-	for (size_t i = 0; i < n && any; i++) {
-		struct phase_rank *rank = &ranks[i];
-		rank->waits = rank->iteration_s > 0
-		                      ? rank->phase_s[PHASE_COMMUNICATION] / rank->iteration_s
-		                      : NAN;
+	enum rank_waits inferred = most < GRAIN ? infer_waits(ranks, n) : WAITS_UNKNOWN;
+	if (inferred != WAITS_UNKNOWN || !(most > 0)) {
+		return inferred;
 	}
-	return any ? WAITS_MARKED : infer_waits(ranks, n);
+	for (size_t i = 0; i < n; i++) {
+		ranks[i].waits = marked_waits(&ranks[i]);
+	}
+	return WAITS_MARKED;
 }
 
 double phases_waits_scatter(const struct phase_rank *ranks, size_t n)

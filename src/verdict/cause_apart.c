@@ -123,9 +123,24 @@ static void say_network(struct text *t, const struct facts *f, const struct caus
 	append_network(t, &f->network);
 }
 
+void cause_advise_synced(struct book *b, double share)
+{
+	double passes = b->f->backward_synced;
+	struct text action = {0}, basis = {0};
+	if (!(passes >= 2)) {
+		return;
+	}
+	text_append_string(&action, "exchange gradients once for each step: run all but the last of "
+				    "its passes (forward and backward) in the model's no_sync()");
+	text_format(&basis,
+		"DistributedDataParallel exchanges them in each of %.0f passes of a step", passes);
+	advice_suggest_at_most(b, share * (passes - 1) / passes, &action, &basis);
+}
+
 static void advise_network(struct book *b, const struct cause *cause)
 {
 	const struct network_facts *n = &b->f->network;
+	cause_advise_synced(b, cause->share.value);
 	struct text less = {0}, fewer = {0}, basis = {0}, sent = {0};
 	text_append_string(&less, "send gradients with 16 bits, if they have 32");
 	if (b->f->framework == FRAMEWORK_PYTORCH) {
@@ -205,6 +220,9 @@ static void advise_ranks(struct book *b, const struct cause *cause)
 {
 	const struct rank_facts *r = &b->f->ranks;
 	struct text action = {0}, basis = {0};
+	if (!is_imbalanced(r)) {
+		cause_advise_synced(b, cause->share.value);
+	}
 	if (is_imbalanced(r)) {
 		bool elsewhere = r->slow_wait > 0 && r->slow_wait_kind <= WAIT_PIPE;
 		text_format(&action,

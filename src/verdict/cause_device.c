@@ -1120,6 +1120,7 @@ static void advise_compute(struct book *b, const struct cause *cause)
 	advise_callbacks(b);
 	advise_denormals(b);
 	advise_outside_function(b);
+	cause_advise_synced(b, NAN);
 	if (f->double_precision) {
 		advice_suggest_unknown(b,
 			"compute with float32, if its precision suffices: the input or the model "

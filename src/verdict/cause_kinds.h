@@ -134,6 +134,10 @@ double cause_computing_threads(const struct facts *f);
 // CPU.
 double cause_dilation(const struct facts *f);
 
+// Suggests one exchange of gradients for each step, if a step has several; share: the time of all.
+// NAN: not known.
+void cause_advise_synced(struct book *b, double share);
+
 // Time apart (cause_apart.c)
 // -----------------------------------------------------------------------
 

@@ -690,7 +690,8 @@ void facts_init(struct facts *f)
 	f->calls_of_steps = f->calls_in_steps = f->python_in_steps = NAN;
 	f->batch_tensors = f->prefetch = f->padding = NAN;
 	f->parameters = f->parameters_omitted = NAN;
-	f->backward_passes = f->backward_kept = f->embeddings = f->callbacks = NAN;
+	f->backward_passes = f->backward_kept = f->backward_synced = NAN;
+	f->embeddings = f->callbacks = NAN;
 	f->backward_wasted = NAN;
 	f->collections = (struct collection_facts){NAN, NAN, NAN, NAN, NAN};
 	f->long_waits = (struct long_wait_facts){NAN, NAN, NAN};
@@ -1222,6 +1223,8 @@ static void fill_settings(struct reader *r, struct facts *f)
 		f->backward_passes = (double)passes;
 		f->backward_kept = (double)kept;
 	}
+	int64_t synced = reader_run_i64(r, "optimizer_backwards_synced", 0);
+	f->backward_synced = synced > 1 ? (double)synced : NAN;
 	f->denormals = reader_run_i64(r, "optimizer_denormal_steps", 0) >= DENORMAL_STEPS;
 	int64_t zeroed = reader_run_i64(r, "optimizer_passes_zeroed", 0);
 	int64_t used = reader_run_i64(r, "optimizer_passes_used", 0);

@@ -315,6 +315,9 @@ struct facts {
 	// Backward passes of each of the first steps, and those of them that keep the graph for
 	// another one, at least; NAN: none does, or not known.
 	double backward_passes, backward_kept;
+	// Those of each of the first steps, at least, after which ranks exchanged gradients; NAN:
+	// not more than one, or not known.
+	double backward_synced;
 	// In each step looked at, an operand was a denormal number.
 	bool denormals;
 	// Share of the backward passes whose gradients are zeroed before a step uses them, of the

@@ -294,6 +294,17 @@ optimizer|iteration' ]
 	[ -z "$(run_key run.strain optimizer_backwards)" ]
 }
 
+@test "PyTorch: gradients that ranks exchange in each pass of a step" {
+	needs_torch
+	record "$PYTHON" "$TRAIN" exchanging >with
+	[ "$(run_key run.strain optimizer_backwards_synced)" = 2 ]
+	"$PYTHON" "$TRAIN" exchanging >without
+	cmp with without
+	rm run.strain
+	record "$PYTHON" "$TRAIN" exchanging_once >/dev/null
+	[ -z "$(run_key run.strain optimizer_backwards_synced)" ]
+}
+
 @test "PyTorch: gradients that are zeroed before a step uses them" {
 	needs_torch
 	zeroed() { python_sql run.strain "SELECT group_concat(value, ' ') FROM (SELECT value FROM run WHERE key IN ('optimizer_passes_used',

@@ -271,6 +271,30 @@ def repeated(job):
         print(outputs.sum().item().hex())
 
 
+def exchanging(job, together=False):
+    """Two batches for each step, whose gradients ranks exchange each time, or once."""
+    import contextlib
+    import torch.distributed as dist
+
+    with tempfile.TemporaryDirectory() as folder:
+        dist.init_process_group("gloo", init_method="file://" + folder + "/meet", rank=0, world_size=1)
+        model = torch.nn.parallel.DistributedDataParallel(job.model)
+        for i, (inputs, classes) in enumerate(DataLoader(job.samples, batch_size=5)):
+            with model.no_sync() if together and i % 2 == 0 else contextlib.nullcontext():
+                loss = functional.cross_entropy(model(inputs), classes)
+                loss.backward()
+            if i % 2 == 1:
+                job.optimizer.step()
+                job.optimizer.zero_grad()
+            print(loss.item().hex())
+        dist.destroy_process_group()
+
+
+def exchanging_once(job):
+    """The same with no_sync()."""
+    exchanging(job, True)
+
+
 def padded(job):
     """Sequences of different lengths, padded to the longest of their batch."""
     sequences = [torch.randint(1, 100, (8 * (1 + i % 4),)) for i in range(100)]

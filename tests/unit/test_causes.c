@@ -1117,6 +1117,35 @@ static void short_waits_for_fsync(void **state)
 	assert_share(&c, BOTTLENECK_CHECKPOINT, 0.11);
 }
 
+// All ranks wait equally: fewer exchanges are worth naming before others.
+static void gradients_exchanged_in_each_pass(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	struct causes c;
+	struct verdict v = {0};
+	f.framework = FRAMEWORK_PYTORCH;
+	f.ranks.n = 2;
+	f.ranks.waits_most = f.ranks.waits_least = 0.4;
+	f.share[PHASE_COMMUNICATION] = known(0.4);
+	f.share[PHASE_FORWARD] = known(0.3);
+	f.share[PHASE_BACKWARD] = known(0.3);
+	f.backward_synced = 4;
+	causes_find(&f, &c);
+	assert_non_null(causes_get(&c, BOTTLENECK_RANKS));
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	const struct suggestion *once = suggests(&v, "exchange gradients once for each step");
+	assert_non_null(once);
+	assert_float_equal(once->gain.value, 1 / (1 - 0.4 * 3 / 4), 0.02);
+	verdict_done(&v);
+
+	v = (struct verdict){0};
+	f.backward_synced = NAN;
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_null(suggests(&v, "exchange gradients once"));
+	verdict_done(&v);
+}
+
 // What a function does outside of all phases need not be known to name it.
 static void a_function_outside_of_phases(void **state)
 {
@@ -1765,6 +1794,7 @@ int main(void)
 		cmocka_unit_test(a_lock_that_a_computing_thread_holds),
 		cmocka_unit_test(short_waits_for_fsync),
 		cmocka_unit_test(a_function_outside_of_phases),
+		cmocka_unit_test(gradients_exchanged_in_each_pass),
 		cmocka_unit_test(computing_with_doubles),
 		cmocka_unit_test(computing_outside_the_model),
 		cmocka_unit_test(python_in_a_function_of_the_loss),

@@ -356,6 +356,18 @@ static void test_numbers_that_are_none(void **state)
 	check_own_numbers(*state, "{\"rank\":-1.5}");
 }
 
+// A barrier at the end of an epoch is marked, the exchange of gradients in backward is not.
+static void test_a_barrier_is_not_all_waiting(void **state)
+{
+	struct made *m = *state;
+	put_ranks_in_step(m, 100 * MS);
+	put_phase(m, "communication", 999 * MS, 1 * MS);
+	const struct phases *p = analyse(m, 1000 * MS);
+	assert_true(p->waits_inferred);
+	NEAR(p->ranks[0].waits, 0.7, 0.01);
+	assert_true(p->ranks[1].slowest);
+}
+
 static void check_the_first_waits(struct made *m, double waits)
 {
 	const struct phases *p = analyse(m, 1000 * MS);
@@ -769,6 +781,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_numbers_that_are_none, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_rank_without_forward, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ranks_that_wait_in_forward, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_barrier_is_not_all_waiting, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			test_ranks_of_which_one_does_more_in_forward, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ranks_that_go_their_own_ways, setup, teardown),
