@@ -130,8 +130,9 @@ void cause_advise_synced(struct book *b, double share)
 	if (!(passes >= 2)) {
 		return;
 	}
-	text_append_string(&action, "exchange gradients once for each step: run all but the last of "
-				    "its passes (forward and backward) in the model's no_sync()");
+	text_append_string(&action,
+		"exchange gradients once for each step: run all but the last of "
+		"its passes (forward and backward) in the model's no_sync()");
 	text_format(&basis,
 		"DistributedDataParallel exchanges them in each of %.0f passes of a step", passes);
 	advice_suggest_at_most(b, share * (passes - 1) / passes, &action, &basis);

@@ -107,8 +107,8 @@ static struct judgement judge_throttled(const struct facts *f, const struct caus
 static void say_throttled(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	(void)cause;
-	text_format(t, "throttled: heat or hardware lowered the clock of GPU %d for ",
-		f->gpu.index);
+	text_format(
+		t, "throttled: heat or hardware lowered the clock of GPU %d for ", f->gpu.index);
 	words_append_percent(t, f->gpu.slowed);
 	text_append_string(t, " of the time; this costs ");
 	words_append_percent(t, f->gpu.throttled);
@@ -675,6 +675,8 @@ static void advise_main_line(struct book *b)
 	advice_suggest_at_most(b, most, &action, &basis);
 }
 
+static bool advise_outside_function(struct book *b);
+
 static void advise_launch(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
@@ -696,7 +698,7 @@ static void advise_launch(struct book *b, const struct cause *cause)
 		advise_short_steps(b, cause);
 	} else if (interprets_in_steps(f) >= 0.5 * cause->share.value && is_main_line_python(f)) {
 		advise_main_line(b);
-	} else if (collects(f) < MOST * cause->share.value) {
+	} else if (collects(f) < MOST * cause->share.value && !advise_outside_function(b)) {
 		// How this divides into cost per batch and cost per sample is not known.
 		bool pytorch = f->framework == FRAMEWORK_PYTORCH, calls = calls_share(f) > 0;
 		if (!calls) {
@@ -778,6 +780,15 @@ static enum grounds grounds_compute(const struct facts *f)
 
 static double computes_beside_model(const struct facts *f);
 
+// One line with most of forward, which is not the loop's call of the model.
+static void append_forward_line(struct text *t, const struct line_place *line)
+{
+	if (*line->place && !line->loop && line->share - line->error >= MOST) {
+		text_append_string(t, ", forward mostly in ");
+		words_append_place(t, line->place, 60);
+	}
+}
+
 static void say_compute(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	text_append_string(t, "compute-bound: the ");
@@ -797,6 +808,8 @@ static void say_compute(struct text *t, const struct facts *f, const struct caus
 		words_append_percent(t, beside);
 		text_append_string(t, " outside modules, backward and optimizer");
 		cause_append_line(t, ", mostly in ", &f->lines.outside, outside_part(f, beside));
+	} else if (!f->gpu.used && facts_share(f, PHASE_FORWARD) >= FORWARD_WORTH) {
+		append_forward_line(t, &f->lines.forward);
 	}
 }
 
@@ -1033,13 +1046,13 @@ static bool is_named(const struct book *b, const char *place)
 // A function of the script outside of all phases, whatever it does there: it may compute, wait and
 // call the kernel, each too little for a cause of its own. One that has most of the time is what
 // the job is for, if no other cause holds.
-static void advise_outside_function(struct book *b)
+static bool advise_outside_function(struct book *b)
 {
 	const struct line_place *top = cause_outside_function(b->f);
 	struct text action = {0}, basis = {0};
 	if (!top || top->share - top->error < OUTSIDE_WORTH || top->share >= MOST ||
 		!marks_model(b->f) || is_named(b, top->place)) {
-		return;
+		return false;
 	}
 	text_append_string(&action, "make ");
 	words_append_place(&action, top->place, 60);
@@ -1049,6 +1062,7 @@ static void advise_outside_function(struct book *b)
 		" of the samples of lines are in this function, outside modules, "
 		"backward and optimizer");
 	advice_suggest_at_most(b, cause_function_at_most(top), &action, &basis);
+	return true;
 }
 
 static void advise_callbacks(struct book *b)
@@ -1119,7 +1133,7 @@ static void advise_compute(struct book *b, const struct cause *cause)
 	advise_embeddings(b);
 	advise_callbacks(b);
 	advise_denormals(b);
-	advise_outside_function(b);
+	(void)advise_outside_function(b);
 	cause_advise_synced(b, NAN);
 	if (f->double_precision) {
 		advice_suggest_unknown(b,

@@ -1466,6 +1466,48 @@ static void fill_line_in(const char *phase, const struct script_lines *shares,
 	}
 }
 
+// The line of a function that was seen most, other than one; NULL: there is none. Lines are sorted.
+static const struct script_line *second_line(
+	const struct script_lines *shares, const struct script_line *first)
+{
+	for (size_t i = 0; i < shares->n; i++) {
+		if (&shares->items[i] != first && same_function(&shares->items[i], first)) {
+			return &shares->items[i];
+		}
+	}
+	return NULL;
+}
+
+// A line or two, not their function, which may be all of the model.
+static void fill_forward_line(const struct script_lines *shares, const struct line_group *groups,
+	size_t n, struct line_facts *ret)
+{
+	const struct line_group *top = NULL;
+	uint64_t looks = 0;
+	for (size_t i = 0; i < n; i++) {
+		const char *phase = groups[i].top->phase;
+		if (phase && strcmp(phase, "forward") == 0) {
+			looks += groups[i].samples;
+			top = !top || groups[i].top->samples > top->top->samples ? &groups[i] : top;
+		}
+	}
+	if (!top || looks < LOOKS_ENOUGH) {
+		return;
+	}
+	struct line_group lines = {top->top, top->top->samples, top->loop};
+	const struct script_line *second = second_line(shares, top->top);
+	bool two = second && 2 * lines.samples < looks;
+	lines.samples += two ? second->samples : 0;
+	put_line(shares, &lines, looks, &ret->forward);
+	if (two) {
+		int64_t one = top->top->line, other = second->line;
+		snprintf(ret->forward.place, sizeof(ret->forward.place),
+			"%.60s:%lld and %lld %.60s()", script_lines_short(shares, top->top->file),
+			(long long)(one < other ? one : other),
+			(long long)(one < other ? other : one), top->top->function);
+	}
+}
+
 static void fill_main_line(const struct script_lines *shares, const struct line_group *groups,
 	size_t n, struct line_facts *ret)
 {
@@ -1496,6 +1538,7 @@ static void fill_lines_of(const struct analysis *a, enum script_lines_of of, str
 	fill_main_line(&shares, groups, n, ret);
 	fill_line_in("", &shares, groups, n, &ret->outside);
 	fill_line_in("data", &shares, groups, n, &ret->data);
+	fill_forward_line(&shares, groups, n, ret);
 	script_lines_done(&shares);
 }
 
@@ -1556,6 +1599,7 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 	}
 	if (ret->framework != FRAMEWORK_PYTORCH) { // whose frames tell the phases of lines
 		ret->lines.outside = ret->lines.data = ret->lines.main = (struct line_place){0};
+		ret->lines.forward = (struct line_place){0};
 	}
 	facts_doubt_data(ret);
 	thread_facts_fill(a, analysis_trainer(a), &stretch, ret);

@@ -299,6 +299,8 @@ struct facts {
 		// The most frequent one outside of all phases, and while a batch is prepared or
 		// waited for: shares of the looks there. place "": too few.
 		struct line_place outside, data;
+		// The most frequent line in forward: its share of the looks there.
+		struct line_place forward;
 		// The most frequent function that is not the training loop. place "": none.
 		struct line_place main;
 		double in_backward; // share of the samples in this phase, by the stack

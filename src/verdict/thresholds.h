@@ -108,6 +108,8 @@
 #define GLIBC_RAISES_TO (32 << 20)
 // Share of the samples of lines from which on a second line is worth naming.
 #define LINE_WORTH 0.1
+// Forward has this share of an iteration or more, so that a line in it is worth naming.
+#define FORWARD_WORTH 0.15
 // The same from which on a function outside of all phases is worth a suggestion by itself.
 #define OUTSIDE_WORTH 0.1
 // The same from which on a function is named with a cause that is not known to be in it.

@@ -1117,6 +1117,29 @@ static void short_waits_for_fsync(void **state)
 	assert_share(&c, BOTTLENECK_CHECKPOINT, 0.11);
 }
 
+// A line with most of forward is named beside computing; the loop's call of the model is not.
+static void a_line_with_most_of_forward(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	struct causes c;
+	_cleanup_text_ struct text t = {0}, loop = {0};
+	f.share[PHASE_FORWARD] = known(0.4);
+	f.share[PHASE_BACKWARD] = known(0.6);
+	add_samples(&f, CODE_KERNELS, 1);
+	f.lines.looks = 200;
+	f.lines.forward = (struct line_place){
+		.share = 0.7, .error = 0.05, .place = "train.py:56 and 58 Block.forward()"};
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_COMPUTE);
+	sentence_append_headline(&t, &f, &c.items[0]);
+	assert_says(
+		t.data, "compute-bound: ... forward mostly in train.py:56 and 58 Block.forward()");
+	f.lines.forward.loop = true;
+	sentence_append_headline(&loop, &f, &c.items[0]);
+	assert_null(strstr(loop.data, "forward mostly"));
+}
+
 // All ranks wait equally: fewer exchanges are worth naming before others.
 static void gradients_exchanged_in_each_pass(void **state)
 {
@@ -1795,6 +1818,7 @@ int main(void)
 		cmocka_unit_test(short_waits_for_fsync),
 		cmocka_unit_test(a_function_outside_of_phases),
 		cmocka_unit_test(gradients_exchanged_in_each_pass),
+		cmocka_unit_test(a_line_with_most_of_forward),
 		cmocka_unit_test(computing_with_doubles),
 		cmocka_unit_test(computing_outside_the_model),
 		cmocka_unit_test(python_in_a_function_of_the_loss),
