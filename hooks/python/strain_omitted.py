@@ -18,7 +18,8 @@ several losses has its own: they go through the part that the losses share again
 the first steps, and told if all of them have some.
 
 Gradients that ranks exchange in several passes of one step, as DistributedDataParallel does where gradients are accumulated
-outside of no_sync(): the last exchange would do. It decides in forward, so that calls of it are counted, too.
+outside of no_sync(): the last exchange would do. It decides in forward, so that calls of it are counted, too, in the first two
+steps, in which all calls are seen.
 
 Gradients that are zeroed before a step uses them: those that the generator of a GAN gets from the loss of its
 discriminator, if its images were not detached. A few parameters of each optimizer are looked at before and after each
@@ -32,6 +33,7 @@ STEPS = 3
 MODULES = 8  # called directly, not by another one
 MOST = 0.5  # of the parameters
 COUNTED = 8  # steps whose backward passes are counted
+EXCHANGED = 2  # steps whose exchanges of gradients are counted
 FOLLOWED = 24  # steps in which zeroed gradients are looked for: a few of each model's, where one has five
 LOOKED_AT = 4  # parameters of an optimizer
 
@@ -118,7 +120,7 @@ class Repeated:
 
     def called(self, module):
         """The outermost module is called with gradients."""
-        self._synced += getattr(module, "require_backward_grad_sync", None) is True
+        self._synced += vars(module).get("require_backward_grad_sync") is True
 
     def passed(self, arguments, options):
         """A backward pass begins, with the arguments of torch.autograd.backward()."""
@@ -132,11 +134,12 @@ class Repeated:
         self.left = max(0, self.left - 1)
         self._least_passes = min(self._least_passes, self._passes)
         self._least_kept = min(self._least_kept, self._kept)
-        self._least_synced = min(self._least_synced, self._synced, self._passes)
+        if self.left >= COUNTED - EXCHANGED:
+            self._least_synced = min(self._least_synced, self._synced, self._passes)
         self._passes = self._kept = self._synced = 0
         if not self.left and self._least_kept > 0:
             self._tell((("optimizer_backwards", str(self._least_passes)), ("optimizer_backwards_kept", str(self._least_kept))))
-        if not self.left and self._least_synced > 1:
+        if self.left == COUNTED - EXCHANGED and self._least_synced > 1:
             self._tell((("optimizer_backwards_synced", str(self._least_synced)),))
 
 
