@@ -287,6 +287,12 @@ teardown() {
 	[[ "$output" =~ --cpus-per-task=[1-9] && "$output" =~ --mem=[1-9][0-9]+M ]]
 	[[ "$output" == *"--batch-size 16"* ]]
 	[ "$(field 'a["complete"]' kept/advice.json)" = False ]
+	run -0 --separate-stderr "$STRAIN" advise --kubernetes --time 5s -o pod -- \
+		/usr/bin/python3 "$JOB" --batch-size '{batch_size=16}'
+	echo "$output"
+	[[ "$output" == *"# the time ran out (--time): from the runs up to then"* ]]
+	[[ "$output" == *'command: ["/usr/bin/python3", "'*'", "--batch-size", "16"]'* ]]
+	[[ "$output" =~ memory:\ [1-9][0-9]+Mi ]]
 }
 
 @test "what is asked for, and the job once under exactly that" {

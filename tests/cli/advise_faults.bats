@@ -165,6 +165,20 @@ job_with() { # BATCH
 	nothing_runs advise_plain.py
 }
 
+@test "Ctrl-C before the job is known: no request, and a reason" {
+	"$STRAIN" advise --limit 10s --error 0.1% --memory 300MB --kubernetes -o kept -- python3 "$JOB" --batch '{batch_size=8}' \
+		>printed 2>said &
+	local advising=$!
+	job_with 32
+	kill -INT "$advising"
+	wait "$advising" || true
+	cat printed said
+	! grep -q nan printed
+	[ -s printed ] || grep -q "strain: no request: interrupted before the job was known" said
+	[ ! -s printed ] || grep -q "^# interrupted" printed
+	nothing_runs advise_plain.py
+}
+
 @test "Ctrl-C before memory is known: no other batch size is advised" {
 	"$STRAIN" advise --limit 10s --error 0.1% --memory 300MB --json -o kept -- python3 "$JOB" --batch '{batch_size=8}' \
 		>printed 2>said &

@@ -81,7 +81,7 @@ static void test_misspelt_ones_are_found(void **state)
 	assert_checked("python3 train.py --lr {learnig_rate=0.1}",
 		"expected the placeholder {learning_rate=0.1}, found '{learnig_rate=0.1}'");
 	assert_checked("{workers=two}", "expected a whole number from 0 to 16777216 as the value "
-	                                "of {workers}, found 'two'");
+					"of {workers}, found 'two'");
 	assert_checked("{learning_rate=0}",
 		"expected a number above 0 as the value of {learning_rate}, found '0'");
 }
