@@ -156,7 +156,8 @@ static void a_step_that_sleeps_is_named(void **state)
 	place(&f, WAIT_SLEEP, 0, 0.6);
 	f.main_cpus = 1.1;
 	assert_first(&f, BOTTLENECK_BLOCKED, 0.6, CONFIDENCE_HIGH, "... 60 %");
-	assert_true(is_advised(&f, "remove the sleep (a rate limit, polling, a callback) from the loop", &s));
+	assert_true(is_advised(
+		&f, "remove the sleep (a rate limit, polling, a callback) from the loop", &s));
 	assert_int_equal(s.kind, GAIN_ESTIMATED);
 	causes_find(&f, &c);
 	assert_true(causes_get(&c, BOTTLENECK_COMPUTE)->share.value < 0.41);
