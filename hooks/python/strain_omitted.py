@@ -110,20 +110,27 @@ def _dense_embeddings(module, updated):
 class Repeated:
     """Backward passes between two steps. left: the steps until it is over."""
 
-    __slots__ = ("left", "_passes", "_kept", "_synced", "_least_passes", "_least_kept", "_least_synced", "_tell")
+    __slots__ = ("left", "_passes", "_kept", "_model", "_models", "_least_passes", "_least_kept", "_least_synced", "_tell")
 
     def __init__(self, tell):
         self.left = COUNTED
-        self._passes = self._kept = self._synced = 0
+        self._passes = self._kept = 0
+        self._model = None  # id of the last one called whose gradients will be exchanged
+        self._models = []  # those of the passes
         self._least_passes = self._least_kept = self._least_synced = 1 << 30
         self._tell = tell
 
     def called(self, module):
         """The outermost module is called with gradients."""
-        self._synced += vars(module).get("require_backward_grad_sync") is True
+        if vars(module).get("require_backward_grad_sync") is True:
+            self._model = id(module)
 
-    def passed(self, arguments, options):
-        """A backward pass begins, with the arguments of torch.autograd.backward()."""
+    def passed(self, arguments, options, stepping):
+        """A backward pass begins, with the arguments of torch.autograd.backward(). Those of a closure, which an
+        optimizer calls in a step, are each for themselves."""
+        if self._model is not None and not stepping:
+            self._models.append(self._model)
+        self._model = None
         keeps = options.get("retain_graph", arguments[2] if len(arguments) > 2 else None)
         higher = options.get("create_graph", arguments[3] if len(arguments) > 3 else False)
         self._passes += 1
@@ -135,8 +142,9 @@ class Repeated:
         self._least_passes = min(self._least_passes, self._passes)
         self._least_kept = min(self._least_kept, self._kept)
         if self.left >= COUNTED - EXCHANGED:
-            self._least_synced = min(self._least_synced, self._synced, self._passes)
-        self._passes = self._kept = self._synced = 0
+            self._least_synced = min(self._least_synced, len(self._models) if len(set(self._models)) == 1 else 0)
+        self._passes = self._kept = 0
+        self._model, self._models = None, []
         if not self.left and self._least_kept > 0:
             self._tell((("optimizer_backwards", str(self._least_passes)), ("optimizer_backwards_kept", str(self._least_kept))))
         if self.left == COUNTED - EXCHANGED and self._least_synced > 1:

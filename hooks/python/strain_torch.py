@@ -508,7 +508,7 @@ class PyTorch:
                 try:
                     begun = loop.backward_begins()
                     if begun and self.early:
-                        self._count_pass(arguments, options)
+                        self._count_pass(arguments, options, loop.stepping is not None)
                 except Exception as error:
                     fail(error)
             if not begun:
@@ -638,10 +638,10 @@ class PyTorch:
 
         return before, after
 
-    def _count_pass(self, arguments, options):
-        """A backward pass before one of the first steps begins."""
+    def _count_pass(self, arguments, options, stepping):
+        """A backward pass before one of the first steps begins, or in it."""
         if self.repeated.left:
-            self.repeated.passed(arguments, options)
+            self.repeated.passed(arguments, options, stepping)
         self._follow(self.discarded.pass_begins)
 
     def _count_denormals(self):

@@ -259,8 +259,8 @@ void command_cannot_run(const char *name, int code, struct error *e)
 	bool here = code == ENOENT && !strchr(name, '/') && access(name, F_OK) == 0;
 	if (here) {
 		error_set(e, code,
-			"cannot run '%s': it is not in the PATH; for the file in this directory, "
-			"./%s or, for example, python3 %s",
+			"cannot run '%s': it is not in the PATH; to run the file in this "
+			"directory, write ./%s, or python3 %s if it is a Python script",
 			name, name, name);
 	} else {
 		error_errno(e, code, "cannot run '%s'", name);

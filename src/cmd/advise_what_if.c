@@ -380,11 +380,10 @@ static int verify_case(const struct asked *a, size_t at, struct starter *starter
 			free(ret->missing);
 			ret->missing = strdup(
 				"the time limit ended it in its first epochs: set --limit");
-		}
-		ret->hit = isfinite(probe.fetched) ? fmin(1, fmax(0, 1 - probe.fetched)) : NAN;
-		if (!isfinite(ret->measured.value)) {
+		} else if (!isfinite(ret->measured.value)) {
 			ret->missing = strdup(probe.no_rate ? probe.no_rate : "it has no rate");
 		}
+		ret->hit = isfinite(probe.fetched) ? fmin(1, fmax(0, 1 - probe.fetched)) : NAN;
 		probe_done(&probe);
 	}
 	return r;

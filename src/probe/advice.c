@@ -786,7 +786,9 @@ static bool has_batch(const struct advice_probe *p, int64_t batch)
 static bool gave_way(const struct advice_probe *p)
 {
 	bool unset = p->seen.loader_set_missing && !p->seen.loader_set; // no hook set it
-	return !unset && (p->step == ADVICE_VERIFY || p->step == ADVICE_ADVISED) &&
+	return !unset &&
+	       (p->step == ADVICE_VERIFY || p->step == ADVICE_ADVISED ||
+		       p->step == ADVICE_REQUEST) &&
 	       p->seen.batch_size > 0 && p->seen.batch_size < p->batch_size &&
 	       !has_batch(p, p->batch_size) && !has_few_batches(p);
 }
@@ -1950,8 +1952,9 @@ static double take_seen(const struct advice *a, struct advice_choice *c)
 		const struct advice_probe *p = &a->probes[i];
 		bool same = batch_of(p) == c->batch_size &&
 		            (workers_of(p) == c->workers || workers_of(p) < 0);
-		if (same && !p->failed && !p->seen.killed && !p->apart && p->seen.rate.value > 0 &&
-			(p->step == ADVICE_NOW || p->step == ADVICE_ADVISED)) {
+		bool counts = p->step == ADVICE_ADVISED || p == a->base; // with the settings
+		if (same && counts && !p->failed && !p->seen.killed && p->seen.rate.value > 0 &&
+			(!p->apart || p == a->base)) {
 			c->at.rate = p == a->now ? advice_present_rate(a) : p->seen.rate;
 			bytes = grown_bytes(a, p);
 		}
@@ -2177,7 +2180,10 @@ struct estimate advice_present_rate(const struct advice *a)
 {
 	const struct estimate *one = &a->now->seen.rate;
 	const struct estimate *two = a->again ? &a->again->seen.rate : one;
-	double value = a->first_refuted ? two->value : (one->value + two->value) / 2;
+	if (a->first_refuted) {
+		return *two;
+	}
+	double value = (one->value + two->value) / 2;
 	if (!isfinite(one->low) || !isfinite(two->low)) {
 		return (struct estimate){value, NAN, NAN};
 	}
@@ -2195,7 +2201,7 @@ static double differs_by(const struct advice *a)
 static void take_again(const struct advice *a, struct advice_choice *c)
 {
 	bool present = c->batch_size == batch_of(a->now) && c->workers == workers_of(a->now);
-	c->at.rate = present ? advice_present_rate(a) : c->at.rate;
+	c->at.rate = present && a->base == a->now ? advice_present_rate(a) : c->at.rate;
 }
 
 static const struct setting_list no_settings = {0};
@@ -2378,7 +2384,7 @@ static double held_bytes(const struct advice *a, const struct advice_probe *p)
 	double grows = grown_bytes(a, p) - limited_bytes(a, p); // until the end of an epoch
 	double held = p == a->now ? most_held(a) : observation_held(&p->seen);
 	held = predicted ? a->bytes_predicted : held + (isfinite(grows) ? grows : 0);
-	return held * (misses_kernel_memory(a) ? 1 + KERNEL_SHARE : 1);
+	return held * (isfinite(p->seen.kernel) ? 1 : 1 + KERNEL_SHARE);
 }
 
 // Bytes per sample from storage: the most of all runs, since later ones find what the first read in
@@ -2472,11 +2478,17 @@ static int verify_request(struct work *w, struct error *e)
 	if (r == -ENOMEM) {
 		return error_set(e, ENOMEM, "out of memory");
 	}
-	if (r < 0 || p->failed || p->seen.killed || gave_way(p)) {
-		a->requested_missing = format("%s", r < 0           ? why.text
-						    : ran_out(a, p) ? "it ran out of memory"
-						    : p->reason     ? p->reason
-								    : "it failed");
+	if (r < 0) {
+		_cleanup_text_ struct text line = {0};
+		if (a->failed_output) {
+			read_last_line(a->failed_output, &line);
+		}
+		a->requested_missing = format("%s", line.length > 0 ? line.data : why.text);
+	} else if (p->failed || p->seen.killed || gave_way(p)) {
+		a->requested_failed = true;
+		a->requested_missing = format("%s", ran_out(a, p) ? "it ran out of memory"
+						    : p->reason   ? p->reason
+								  : "it failed");
 	} else if (a->interrupted || p->seen.iterations == 0) {
 		a->requested_missing = format("%s", a->interrupted ? "interrupted"
 						    : p->cut

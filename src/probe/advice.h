@@ -249,6 +249,7 @@ struct advice {
 		double startup; // seconds
 	} request;
 	const struct advice_probe *requested; // ran under it; NULL: none did
+	bool requested_failed; // else requested_missing says why nothing is known
 	char *requested_missing;
 	// Estimates by the rules of Tripathi 2019, from the same runs, unchecked: where the line
 	// through the first two batch sizes meets the limit, the workers that fit in memory beside

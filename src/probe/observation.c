@@ -181,34 +181,38 @@ static void read_validation_peak(const struct analysis *a, struct observation *o
 	series_done(&s);
 }
 
-// The value of a series at a time: that of the last sample before it. NAN: there is none.
-static double value_at(const struct series *s, int64_t t_us)
-{
-	double value = NAN;
-	for (size_t i = 0; i < s->n && s->t_us[i] <= t_us; i++) {
-		value = isfinite(s->values[i]) ? s->values[i] : value;
-	}
-	return value;
-}
-
 // Pages that forked processes share at first, and of which each has a copy once it or its parent
 // has written to them: the anonymous memory of processes does not show them, their proportional
-// one does, which is read rarely. Bytes, the most of all readings; 0: none was seen.
+// one does, which is read rarely. What grows or falls between two ticks is no copy: the larger of
+// both counts. Bytes, the most of all readings; 0: none was seen.
+static double find_copies(const struct series *own, const struct series *proportional)
+{
+	double most = 0;
+	size_t next = 0;
+	for (size_t i = 0; i < proportional->n; i++) {
+		while (next < own->n && own->t_us[next] <= proportional->t_us[i]) {
+			next++;
+		}
+		double before = next > 0 ? own->maximum[next - 1] : NAN;
+		double after = next < own->n ? own->maximum[next] : before;
+		double copies = proportional->values[i] - fmax(before, after);
+		most = fmax(most, copies); // NAN does not count
+	}
+	return most;
+}
+
 static double copied_pages(const struct analysis *a)
 {
 	struct series own = {0}, proportional = {0};
 	int64_t job = tables_first(&a->tables, ENTITY_JOB);
 	double most = 0;
-	if (job > 0 &&
+	// A process alone shares its pages with nobody.
+	if (job > 0 && job_figure(a, NAME_PROCESSES, FIGURE_MAX) > 1 &&
 		reader_series(a->tables.reader, job, NAME_OWN_SUM, INT64_MIN, INT64_MAX, &own,
 			NULL) == 0 &&
 		reader_series(a->tables.reader, job, NAME_PSS_ANONYMOUS, INT64_MIN, INT64_MAX,
 			&proportional, NULL) == 0) {
-		for (size_t i = 0; i < proportional.n; i++) {
-			double copies = proportional.values[i] -
-			                value_at(&own, proportional.t_us[i]);
-			most = fmax(most, copies); // NAN does not count
-		}
+		most = find_copies(&own, &proportional);
 	}
 	series_done(&own);
 	series_done(&proportional);

@@ -25,6 +25,7 @@
 #define NAME_RESIDENT_SUM "strain.memory.rss_sum"
 #define NAME_OWN_SUM "strain.memory.own_sum"
 #define NAME_PEAK_BOUND "strain.memory.peak.bound"
+#define NAME_PROCESSES "strain.process.count"
 #define NAME_PSS_ANONYMOUS "strain.memory.pss.anonymous"
 #define NAME_PSS_FILE "strain.memory.pss.file"
 #define NAME_PSS_SHMEM "strain.memory.pss.shmem"

@@ -131,6 +131,7 @@ static int phase_threads_iteration(struct phase_threads *threads,
 		count->rank.steady_s += seconds;
 		count->steady_samples += iteration->samples < 0 ? NAN : (double)iteration->samples;
 	}
+	count->rank.exchanges += iteration->phase_ns[PHASE_COMMUNICATION] > 0;
 	for (size_t i = 0; i < PHASES_MAX; i++) {
 		double phase_s = (double)iteration->phase_ns[i] / 1e9;
 		count->rank.phase_s[i] += phase_s;
@@ -316,15 +317,17 @@ static double marked_waits(const struct phase_rank *rank)
 	return rank->iteration_s > 0 ? rank->phase_s[PHASE_COMMUNICATION] / rank->iteration_s : NAN;
 }
 
-// Marks of a few collectives (a barrier at the end of each epoch, the mean of a loss) do not show
-// that ranks exchange gradients in backward, too.
+// Marks of a few collectives (a barrier at the end of each epoch) do not show that ranks exchange
+// gradients in backward, too. Those in most iterations may be that exchange.
 static enum rank_waits fill_waits(struct phase_rank *ranks, size_t n)
 {
 	double most = 0;
+	bool few = true;
 	for (size_t i = 0; i < n; i++) {
 		most = fmax(most, marked_waits(&ranks[i])); // NAN does not count
+		few = few && 2 * ranks[i].exchanges < ranks[i].iterations;
 	}
-	enum rank_waits inferred = most < GRAIN ? infer_waits(ranks, n) : WAITS_UNKNOWN;
+	enum rank_waits inferred = few && most < GRAIN ? infer_waits(ranks, n) : WAITS_UNKNOWN;
 	if (inferred != WAITS_UNKNOWN || !(most > 0)) {
 		return inferred;
 	}

@@ -642,7 +642,7 @@ static void append_loader(
 	if (!has_placeholder(config, PLACEHOLDER_BATCH_SIZE)) {
 		text_format(t, "batch_size=%" PRId64, a->batch_size);
 	}
-	if (!has_placeholder(config, PLACEHOLDER_WORKERS)) {
+	if (!has_placeholder(config, PLACEHOLDER_WORKERS) && a->workers >= 0) {
 		text_format(t, "%snum_workers=%" PRId64, t->length > 0 ? ", " : "", a->workers);
 	}
 	for (size_t i = 0; i < a->settings.n; i++) {
@@ -680,7 +680,7 @@ static void print_other_workers(FILE *out, const struct advice *a)
 		if (p->step == ADVICE_WORKERS && !p->apart && !p->failed &&
 			p->seen.rate.value > 0 && p->seen.workers >= 0) {
 			append_number(&rate, p->seen.rate.value);
-			fprintf(out, "; with %" PRId64 " worker%s it trained %s samples/s",
+			fprintf(out, "; with %" PRId64 " worker%s the job trained %s samples/s",
 				p->seen.workers, p->seen.workers == 1 ? "" : "s",
 				rate.data ? rate.data : "");
 		}
@@ -904,7 +904,9 @@ static void print_request(FILE *out, const struct advice *a)
 			text_bytes(bytes, sizeof(bytes), r->read));
 	}
 	if (a->requested_missing) {
-		fprintf(out, "; a run under it failed: %s", a->requested_missing);
+		fprintf(out, "; %s: %s",
+			a->requested_failed ? "a run under it failed" : "not verified",
+			a->requested_missing);
 	} else if (a->requested) {
 		fputs("; a run under it succeeded", out);
 	}
@@ -1054,9 +1056,7 @@ void advice_answer_print(
 // How a peak was found, after it.
 static const char *how_measured(const struct advice *a)
 {
-	bool host = a->limit_kind != ADVICE_LIMIT_GPU &&
-	            a->limit_kind != ADVICE_LIMIT_ADDRESS_SPACE;
-	return host && !isfinite(a->now->seen.kernel) ? " (estimated: the job had no cgroup)" : "";
+	return !isfinite(a->now->seen.kernel) ? " (estimated: the job had no cgroup)" : "";
 }
 
 static void print_sbatch(FILE *out, const struct advice *a)
@@ -1105,7 +1105,9 @@ static void print_requested(FILE *out, const struct advice *a)
 			a->reserve_bytes > a->validation_bytes ? "one epoch" : "a short job");
 	}
 	if (a->requested_missing) {
-		fprintf(out, "# a run under this request failed: %s\n", a->requested_missing);
+		fprintf(out, "# %s: %s\n",
+			a->requested_failed ? "a run under this request failed" : "not verified",
+			a->requested_missing);
 	} else if (a->requested) {
 		fputs("# it ran under this request", out);
 		if (isfinite(a->requested->seen.rate.value)) {

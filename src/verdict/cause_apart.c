@@ -126,8 +126,9 @@ static void say_network(struct text *t, const struct facts *f, const struct caus
 void cause_advise_synced(struct book *b, double share)
 {
 	double passes = b->f->backward_synced;
+	bool several = b->f->ranks.n > 1 || b->f->ranks.world > 1;
 	struct text action = {0}, basis = {0};
-	if (!(passes >= 2)) {
+	if (!(passes >= 2) || !several) {
 		return;
 	}
 	text_append_string(&action,
@@ -328,18 +329,22 @@ static void advise_validation(struct book *b, const struct cause *cause)
 	advice_suggest(b, advice_gain_of(cause->share, 0.5), &action, &basis);
 }
 
-// The function that waits for fsync: the one with the most samples outside of all phases, if the
-// waits do not fit into the rest of the time there. NULL: not known.
+// The function that waits for fsync: the one with the most samples outside of all phases, if not
+// all of these waits fit into the rest of the time there. NULL: not known.
 static const struct line_place *syncing_function(const struct facts *f)
 {
 	const struct line_place *top = cause_outside_function(f);
-	double synced = cause_synced(f), rest = facts_share(f, PHASE_OTHER) -
-	                                        known_or_zero(top ? top->share - top->error : 0);
-	return top && synced - fmax(0, rest) >= 0.25 * synced && top->share >= synced ? top : NULL;
+	double synced = cause_synced(f), other = facts_share(f, PHASE_OTHER);
+	if (!top || f->framework != FRAMEWORK_PYTORCH || synced > other || top->share < synced) {
+		return NULL;
+	}
+	double rest = fmax(0, other - fmax(0, top->share - top->error));
+	return synced - rest >= SYNCED_THERE * synced ? top : NULL;
 }
 
 // Commits take CPU time, too. Many rows in one transaction save nearly all of both.
-static void advise_commits(struct book *b, const struct line_place *function)
+static void advise_commits(
+	struct book *b, const struct cause *cause, const struct line_place *function)
 {
 	struct text action = {0}, basis = {0};
 	text_append_string(&action, "write and commit less often in ");
@@ -347,8 +352,11 @@ static void advise_commits(struct book *b, const struct line_place *function)
 	text_append_string(&action, " (many rows per transaction), or in a background thread");
 	words_append_percent(&basis, function->share);
 	text_append_string(
-		&basis, " of the samples of lines are in this function, and most waits for fsync");
-	advice_suggest_at_most(b, cause_function_at_most(function), &action, &basis);
+		&basis, " of the samples of lines are in this function; waits for fsync take ");
+	words_append_percent(&basis, cause->share.value);
+	text_append_string(&basis, " of the time");
+	double most = fmin(cause_function_at_most(function), facts_share(b->f, PHASE_OTHER));
+	advice_suggest_at_most(b, most, &action, &basis);
 }
 
 static void advise_checkpoint(struct book *b, const struct cause *cause)
@@ -357,7 +365,7 @@ static void advise_checkpoint(struct book *b, const struct cause *cause)
 	struct text action = {0}, basis = {0};
 	bool marked = saved(b->f) >= MOST * cause->share.value;
 	if (!marked && function) {
-		advise_commits(b, function);
+		advise_commits(b, cause, function);
 		return;
 	}
 	text_append_string(&action,

@@ -675,7 +675,7 @@ static void advise_main_line(struct book *b)
 	advice_suggest_at_most(b, most, &action, &basis);
 }
 
-static bool advise_outside_function(struct book *b);
+static bool advise_outside_function(struct book *b, double share);
 
 static void advise_launch(struct book *b, const struct cause *cause)
 {
@@ -698,7 +698,8 @@ static void advise_launch(struct book *b, const struct cause *cause)
 		advise_short_steps(b, cause);
 	} else if (interprets_in_steps(f) >= 0.5 * cause->share.value && is_main_line_python(f)) {
 		advise_main_line(b);
-	} else if (collects(f) < MOST * cause->share.value && !advise_outside_function(b)) {
+	} else if (collects(f) < MOST * cause->share.value &&
+		   !advise_outside_function(b, cause->share.value)) {
 		// How this divides into cost per batch and cost per sample is not known.
 		bool pytorch = f->framework == FRAMEWORK_PYTORCH, calls = calls_share(f) > 0;
 		if (!calls) {
@@ -1045,13 +1046,18 @@ static bool is_named(const struct book *b, const char *place)
 
 // A function of the script outside of all phases, whatever it does there: it may compute, wait and
 // call the kernel, each too little for a cause of its own. One that has most of the time is what
-// the job is for, if no other cause holds.
-static bool advise_outside_function(struct book *b)
+// the job is for, if no other cause holds. Returns whether it has most of this share of the time.
+static bool advise_outside_function(struct book *b, double share)
 {
 	const struct line_place *top = cause_outside_function(b->f);
+	const struct facts *f = b->f;
+	// Of training: what runs before it is in the samples of lines, too.
+	double apart = known_or_zero(f->validation_s) + known_or_zero(f->checkpoint_s) +
+	               known_or_zero(f->between_s);
+	double room = facts_share(f, PHASE_OTHER) + known_or_zero(apart / f->training_s);
 	struct text action = {0}, basis = {0};
 	if (!top || top->share - top->error < OUTSIDE_WORTH || top->share >= MOST ||
-		!marks_model(b->f) || is_named(b, top->place)) {
+		top->share - 2 * top->error > room || !marks_model(f) || is_named(b, top->place)) {
 		return false;
 	}
 	text_append_string(&action, "make ");
@@ -1061,8 +1067,8 @@ static bool advise_outside_function(struct book *b)
 	text_append_string(&basis,
 		" of the samples of lines are in this function, outside modules, "
 		"backward and optimizer");
-	advice_suggest_at_most(b, cause_function_at_most(top), &action, &basis);
-	return true;
+	advice_suggest_at_most(b, fmin(cause_function_at_most(top), room), &action, &basis);
+	return top->share >= MOST * share;
 }
 
 static void advise_callbacks(struct book *b)
@@ -1133,7 +1139,7 @@ static void advise_compute(struct book *b, const struct cause *cause)
 	advise_embeddings(b);
 	advise_callbacks(b);
 	advise_denormals(b);
-	(void)advise_outside_function(b);
+	(void)advise_outside_function(b, cause->share.value);
 	cause_advise_synced(b, NAN);
 	if (f->double_precision) {
 		advice_suggest_unknown(b,

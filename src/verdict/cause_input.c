@@ -575,7 +575,7 @@ static void advise_storage(struct book *b, const struct cause *cause)
 		words_append_bytes(&basis, f->storage.read_rate);
 		text_append_string(&basis, "/s are read from storage");
 	} else {
-		text_append_string(&basis, "the training process waits for reads");
+		text_append_string(&basis, "preparation waits for reads");
 	}
 	text_append_string(
 		&action, "keep the dataset in memory (page cache, /dev/shm), or use a faster disk");

@@ -110,6 +110,8 @@
 #define LINE_WORTH 0.1
 // Forward has this share of an iteration or more, so that a line in it is worth naming.
 #define FORWARD_WORTH 0.15
+// Part of the waits for fsync that cannot be elsewhere than in a function that is named for them.
+#define SYNCED_THERE 0.25
 // The same from which on a function outside of all phases is worth a suggestion by itself.
 #define OUTSIDE_WORTH 0.1
 // The same from which on a function is named with a cause that is not known to be in it.

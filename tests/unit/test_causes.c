@@ -1084,6 +1084,7 @@ static void short_waits_for_fsync(void **state)
 	f.share[PHASE_FORWARD] = known(0.20);
 	f.share[PHASE_BACKWARD] = known(0.28);
 	f.main_cpus = f.cpus_used = 0.7;
+	f.framework = FRAMEWORK_PYTORCH;
 	add_samples(&f, CODE_KERNELS, 0.7);
 	add_step_waits(&f, WAIT_FSYNC, 0.11, 239, 0.11);
 	causes_find(&f, &c);
@@ -1167,6 +1168,14 @@ static void gradients_exchanged_in_each_pass(void **state)
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_null(suggests(&v, "exchange gradients once"));
 	verdict_done(&v);
+
+	v = (struct verdict){0};
+	f.backward_synced = 4;
+	f.ranks.n = 1; // with nobody
+	f.ranks.world = 1;
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_null(suggests(&v, "exchange gradients once"));
+	verdict_done(&v);
 }
 
 // What a function does outside of all phases need not be known to name it.
@@ -1199,6 +1208,7 @@ static void a_function_outside_of_phases(void **state)
 		{.share = 0.15, .error = 0.02, .place = "train.py:8 f()", .phase = "forward"},
 		{.share = 0.15, .error = 0.06, .place = "train.py:7 ema()"}, // too few samples
 		{.share = 0.80, .error = 0.02, .place = "train.py:7 ema()"}, // the job itself
+		{.share = 0.40, .error = 0.02, .place = "train.py:3 load()"}, // before training
 	};
 	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
 		v = (struct verdict){0};

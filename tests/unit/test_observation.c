@@ -218,24 +218,28 @@ static void put_memory(struct writer *w, size_t n, int64_t *values)
 	assert_int_equal(writer_put_block(w, 2, "test", &b), 0);
 }
 
-// Workers copy pages that they shared: only their proportional memory grows.
-static void test_pages_that_workers_copied(void **state)
+// processes: of the job; ramp: own memory grows from 100 to 150 around the readings, too
+static double anonymous_with(int64_t processes, bool ramp)
 {
-	(void)state;
+	const struct metric count = {"strain.process.count", METRIC_GAUGE, "{process}", 1, ""};
 	const struct metric metric = {"strain.memory.pss.anonymous", METRIC_GAUGE, "By", 1, ""};
 	char path[64];
 	struct writer *w;
 	struct error e = {0};
 	struct observation o;
 	int64_t own[40];
-	int64_t t[] = {500000, 1500000, 3500000}, proportional[] = {100, 130, 112};
+	int64_t t[] = {500000, 1550000, 3500000}, proportional[] = {100, 130, 112};
 	uint32_t ids[] = {2};
 	snprintf(path, sizeof(path), "/tmp/strain-observation-%d.strain", getpid());
 	assert_int_equal(writer_create(path, &(struct writer_options){.replace = true}, &w, &e), 0);
 	for (size_t i = 0; i < 40; i++) {
-		own[i] = i == 30 ? 150 : 100; // a peak without a reading
+		own[i] = i == 30 || (ramp && i > 15) ? 150 : 100; // a peak without a reading
 	}
 	put_memory(w, 40, own);
+	assert_int_equal(writer_put_metric(w, 3, &count, ENTITY_JOB, "count"), 0);
+	uint32_t count_ids[] = {3};
+	const struct block of = {1, 1, count_ids, NULL, t, (int64_t *[]){&processes}};
+	assert_int_equal(writer_put_block(w, 2, "count", &of), 0);
 	assert_int_equal(writer_put_metric(w, 2, &metric, ENTITY_JOB, "memory"), 0);
 	const struct block b = {3, 1, ids, NULL, t, (int64_t *[]){proportional}};
 	assert_int_equal(writer_put_block(w, 2, "memory", &b), 0);
@@ -243,8 +247,19 @@ static void test_pages_that_workers_copied(void **state)
 	writer_free(w);
 	assert_int_equal(observation_read(path, &o, &e), 0);
 	unlink(path);
-	assert_true(o.anonymous == 150 + 30);
+	double anonymous = o.anonymous;
 	observation_done(&o);
+	return anonymous;
+}
+
+// Workers copy pages that they shared: only their proportional memory grows. What a process alone
+// allocates between two ticks is no copy.
+static void test_pages_that_workers_copied(void **state)
+{
+	(void)state;
+	assert_true(anonymous_with(3, false) == 150 + 30);
+	assert_true(anonymous_with(1, false) == 150);
+	assert_true(anonymous_with(3, true) == 150);
 }
 
 static void test_memory_of_validation_and_of_training(void **state)

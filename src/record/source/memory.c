@@ -113,6 +113,7 @@ struct memory_source {
 	struct stream *job_stream, *cost_stream;
 	uint64_t next_round_ns;
 	uint64_t spent_ns; // in all rounds
+	uint64_t early_ns; // of these, in early ones
 	uint64_t began_ns;
 	uint64_t epoch_round_ns; // from then on the end of an epoch may request a round
 	const _Atomic unsigned *epochs;
@@ -371,7 +372,9 @@ static int read_pss(void *state, struct sink *sink, uint64_t now_ns)
 	uint64_t after_ns = clock_monotonic_ns();
 	s->spent_ns += after_ns > now_ns ? after_ns - now_ns : 0;
 	bool early = !s->charged && after_ns < s->began_ns + EARLY_NS;
-	uint64_t earned_ns = s->began_ns + s->spent_ns * (early ? EARLY_SHARE : ROUND_SHARE);
+	s->early_ns = early ? s->spent_ns : s->early_ns;
+	uint64_t owed_ns = s->early_ns * EARLY_SHARE + (s->spent_ns - s->early_ns) * ROUND_SHARE;
+	uint64_t earned_ns = s->began_ns + owed_ns;
 	s->next_round_ns = after_ns + ROUND_MIN_NS;
 	s->epoch_round_ns = after_ns + (after_ns - now_ns) * EPOCH_SHARE;
 	s->next_round_ns = earned_ns > s->next_round_ns ? earned_ns : s->next_round_ns;

@@ -1622,7 +1622,7 @@ static void gpu_visible_from_job(struct gpu_source *s, struct sink *sink, uint64
 			asked++;
 		}
 	}
-	if (again) {
+	if (again && asked < MAX_ENVIRONMENTS) { // all of them
 		s->last_environ_again = s->environ_before;
 		s->environ_before = s->last_environ_entity;
 		s->environ_again_ns = now_ns;
