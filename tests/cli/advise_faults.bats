@@ -173,7 +173,7 @@ job_with() { # BATCH
 	kill -INT "$advising"
 	wait "$advising" || true
 	cat printed said
-	! grep -q nan printed
+	[ "$(grep -c nan printed)" = 0 ]
 	[ -s printed ] || grep -q "strain: no request: interrupted before the job was known" said
 	[ ! -s printed ] || grep -q "^# interrupted" printed
 	nothing_runs advise_plain.py
