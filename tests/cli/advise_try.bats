@@ -166,8 +166,9 @@ needs_torch() {
 
 @test "which batches come first" {
 	needs_torch
-	run -0 /usr/bin/python3 -B "$SOURCE_ROOT/tests/hooks/longest.py" "$SOURCE_ROOT/hooks/python"
+	run /usr/bin/python3 -B "$SOURCE_ROOT/tests/hooks/longest.py" "$SOURCE_ROOT/hooks/python"
 	echo "$output"
+	[ "$status" -eq 0 ]
 	[ "${lines[-1]}" = "the largest come first" ]
 }
 
@@ -210,6 +211,6 @@ needs_torch() {
 	echo "$stderr"
 	echo "$output" | tee found.json
 	local tried='tried["torch.set_flush_denormal(True)"]'
-	[ "$(field found.json "$tried['missing'], $tried['gain']['value'] > 0")" = "(None, True)" ]
+	[ "$(field found.json "${tried}['missing'], ${tried}['gain']['value'] > 0")" = "(None, True)" ]
 	[ "$("$STRAIN" sql probes/probe-02.strain "SELECT value FROM run WHERE key = 'optimizer_flush_denormal'" | tail -1)" = 1 ]
 }
