@@ -444,13 +444,13 @@ static void test_xids_are_counted_and_events(void **state)
 	recording_free(r);
 }
 
-static void put_environ(const struct recording *r, const char *environ)
+static void put_environ(const struct recording *r, const char *variables)
 {
 	char path[160];
 	snprintf(path, sizeof(path), "%s/proc/%d/environ", r->folder, (int)getpid());
 	FILE *file = fopen(path, "we");
 	assert_non_null(file);
-	fwrite(environ, 1, strlen(environ) + 1, file);
+	fwrite(variables, 1, strlen(variables) + 1, file);
 	fclose(file);
 }
 
