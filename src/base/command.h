@@ -21,5 +21,5 @@ char *const *command_program(char *const *command);
 // Returns 0, or the errno value that execvp would give for this name. path: the value of PATH;
 // NULL: not set.
 int command_check_program(const char *name, const char *path);
-// Sets the error for a program that cannot be run, with a code of command_check_program.
+// Sets the error for a program that cannot be run. code: as command_check_program returned it.
 void command_cannot_run(const char *name, int code, struct error *e);

@@ -793,9 +793,9 @@ static bool gave_way(const struct advice_probe *p)
 	       !has_batch(p, p->batch_size) && !has_few_batches(p);
 }
 
-// Whether a probe failed for lack of memory. Under a limit of the GPU or of the address space, an
-// allocation fails, and the job ends by itself: with a message that names memory, but where it is
-// threads or libraries that find no room in the address space.
+// Whether a probe failed for lack of memory. On a GPU an allocation fails, and the job ends with a
+// message that names memory. In the address space, threads and libraries may find no room either,
+// and their messages do not.
 static bool ran_out(const struct advice *a, const struct advice_probe *p)
 {
 	if (gave_way(p)) {

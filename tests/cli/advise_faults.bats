@@ -165,6 +165,14 @@ job_with() { # BATCH
 	nothing_runs advise_plain.py
 }
 
+@test "--memory above the limit that applies" {
+	ulimit -v 4000000
+	run -1 --separate-stderr "$STRAIN" advise --memory 8GiB -- true
+	echo "$stderr"
+	[[ "${stderr_lines[-1]}" == "strain: --memory: expected at most the limit of 4.1 GB"*"found 8.6 GB" ]]
+	[ -z "$(find . -name '*.advice')" ]
+}
+
 @test "Ctrl-C before the job is known: no request, and a reason" {
 	"$STRAIN" advise --limit 10s --error 0.1% --memory 300MB --kubernetes -o kept -- python3 "$JOB" --batch '{batch_size=8}' \
 		>printed 2>said &
