@@ -126,8 +126,8 @@ class Repeated:
             self._model = id(module)
 
     def passed(self, arguments, options, stepping):
-        """A backward pass begins, with the arguments of torch.autograd.backward(). Those of a closure, which an
-        optimizer calls in a step, are each for themselves."""
+        """A backward pass begins, with the arguments of torch.autograd.backward(). stepping: an optimizer has called it in a
+        closure, and uses the gradients of each of its passes."""
         if self._model is not None and not stepping:
             self._models.append(self._model)
         self._model = None

@@ -781,7 +781,7 @@ static enum grounds grounds_compute(const struct facts *f)
 
 static double computes_beside_model(const struct facts *f);
 
-// One line with most of forward, which is not the loop's call of the model.
+// The line or two with most of forward, unless they are the loop's call of the model.
 static void append_forward_line(struct text *t, const struct line_place *line)
 {
 	if (*line->place && !line->loop && line->share - line->error >= MOST) {

@@ -1497,12 +1497,9 @@ static void fill_forward_line(const struct script_lines *shares, const struct li
 	struct line_group lines = {top->top, top->top->samples, top->loop};
 	const struct script_line *second = second_line(shares, top->top);
 	put_line(shares, &lines, looks, &ret->forward);
-	bool two = second && ret->forward.share - ret->forward.error < MOST;
-	if (two) {
+	if (second && ret->forward.share - ret->forward.error < MOST) {
 		lines.samples += second->samples;
 		put_line(shares, &lines, looks, &ret->forward);
-	}
-	if (two) {
 		int64_t one = top->top->line, other = second->line;
 		snprintf(ret->forward.place, sizeof(ret->forward.place),
 			"%.60s:%lld and %lld %.60s()", script_lines_short(shares, top->top->file),
