@@ -112,7 +112,10 @@ class Places:
                 place, phase = place or within, "data"
                 break
             users, known = self.of(name)
-            phase = known or phase
+            if known and code.co_name == "<module>":
+                phase = None  # the file is being imported: what it calls meanwhile is no phase
+            else:
+                phase = known or phase
             if users and place is None:
                 place = (line or 0, name, _name_of(code))
             if within is None and self.in_package(name):

@@ -44,6 +44,12 @@ def test_whose_line_counts():
     assert look(stack((torch + "nn/modules/linear.py", 1, "forward"), ("/home/me/model.py", 5, "forward"),
                       (torch + "nn/modules/module.py", 1, "call"), main)) == ("forward", 5, "/home/me/model.py", "forward")  # fmt: skip
     assert look(stack((torch + "autograd/__init__.py", 1, "backward"), main)) == ("backward", 9, "/home/me/train.py", "main")
+    # PyTorch's files are in no phase while they are imported, except for what imports them.
+    importing = ("<frozen importlib._bootstrap>", 7, "_call_with_frames_removed")
+    imported = (torch + "optim/adam.py", 3, "Adam"), (torch + "optim/adam.py", 1, "<module>"), importing
+    imported += (torch + "autograd/__init__.py", 2, "<module>"), importing
+    assert look(stack(*imported, main)) == ("", 9, "/home/me/train.py", "main")
+    assert look(stack(*imported, (torch + "nn/modules/module.py", 1, "call"), main))[0] == "forward"
     # Within a loader, a package's line is better than that of the loop.
     assert look(stack((pil, 7, "load"), loader, main)) == ("data", 7, pil, "load")
     assert look(stack(loader, main)) == ("data", 9, "/home/me/train.py", "main")
