@@ -62,6 +62,7 @@ SIGNALS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT")  # of a thread's 
 
 WORKERS_LOOP = "/torch/utils/data/_utils/worker.py"  # beyond it is the stack of the process that forked
 LOADER = "/torch/utils/data/dataloader.py"
+CHECKPOINT = "/torch/utils/checkpoint.py"
 # Ends of framework files' names, and the phase in which the file runs.
 PHASES = (
     (LOADER, "data"),
@@ -104,8 +105,10 @@ class Places:
 
     def classify(self, stack):
         """(phase, line, file, function) of a stack of (code, line) pairs, the innermost first; None: no line. The
-        outermost phase counts: a module that a backward pass calls is backward."""
+        outermost phase counts: a module that a backward pass calls is backward; but "recomputed", where
+        torch.utils.checkpoint does its forward pass again."""
         place = phase = within = None
+        again = False  # called by the checkpoint, not in a backward pass of its own
         for code, line in stack:
             name = code.co_filename
             if name.endswith(WORKERS_LOOP):
@@ -116,12 +119,15 @@ class Places:
                 phase = None  # the file is being imported: what it calls meanwhile is no phase
             else:
                 phase = known or phase
+            again = again or phase != "backward" and name.endswith(CHECKPOINT)
             if users and place is None:
                 place = (line or 0, name, _name_of(code))
             if within is None and self.in_package(name):
                 within = (line or 0, name, _name_of(code))
             if place is None and name.endswith(LOADER):
                 place = within
+        if again and phase == "backward":
+            phase = "recomputed"
         place = place or within
         return place and (phase or "",) + place
 

@@ -938,6 +938,28 @@ static void advise_repeated(struct book *b)
 	advice_suggest_at_most(b, backward * again, &action, &basis);
 }
 
+// On a GPU, samples of the thread that trains are not those of the time of the computing.
+static void advise_recomputed(struct book *b)
+{
+	const struct facts *f = b->f;
+	double share = facts_share(f, PHASE_BACKWARD) * f->lines.recomputed;
+	struct text action = {0}, basis = {0};
+	if (!(share >= WORTH) || f->gpu.used) {
+		return;
+	}
+	text_append_string(&action, "do without torch.utils.checkpoint, or checkpoint fewer "
+				    "modules, if memory suffices for their activations");
+	text_append_string(&basis, "in backward it computes forward passes again: ");
+	words_append_percent(&basis, share);
+	text_append_string(&basis, " of each iteration");
+	if (f->memory.peak_bytes > 0 && f->memory.limit_bytes > f->memory.peak_bytes) {
+		text_append_string(&basis, "; the job used up to ");
+		words_append_bytes_of_limit(&basis, f->memory.peak_bytes, f->memory.limit_bytes);
+		text_append_string(&basis, " of memory");
+	}
+	advice_suggest_at_most(b, share, &action, &basis);
+}
+
 // A pass through a model for nothing takes as long as one whose gradients are used. Of the model
 // that was called last, only its parameters' gradients are for nothing: half of that. Of another
 // one, the kernel need not provide the memory for what its forward keeps.
@@ -1135,6 +1157,7 @@ static void advise_compute(struct book *b, const struct cause *cause)
 	advise_omitted(b);
 	advise_wasted(b);
 	advise_repeated(b);
+	advise_recomputed(b);
 	advise_padding(b, cause);
 	advise_embeddings(b);
 	advise_callbacks(b);

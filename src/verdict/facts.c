@@ -1511,15 +1511,18 @@ static void fill_forward_line(const struct script_lines *shares, const struct li
 static void fill_main_line(const struct script_lines *shares, const struct line_group *groups,
 	size_t n, struct line_facts *ret)
 {
+	uint64_t backward = 0, again = 0;
 	for (size_t i = 0; i < n; i++) {
-		const struct script_line *top = groups[i].top;
-		double share = (double)groups[i].samples / (double)shares->samples;
-		bool backward = top->phase && strcmp(top->phase, "backward") == 0;
-		ret->in_backward += backward ? share : 0;
+		const char *phase = groups[i].top->phase ? groups[i].top->phase : "";
+		backward += strcmp(phase, "backward") == 0 ? groups[i].samples : 0;
+		again += strcmp(phase, "recomputed") == 0 ? groups[i].samples : 0;
 		if (!*ret->main.place && !groups[i].loop) {
 			put_line(shares, &groups[i], shares->samples, &ret->main);
 		}
 	}
+	uint64_t looks = backward + again;
+	ret->in_backward = looks > 0 ? (double)looks / (double)shares->samples : 0;
+	ret->recomputed = looks >= LOOKS_ENOUGH ? (double)again / (double)looks : NAN;
 }
 
 static void fill_lines_of(const struct analysis *a, enum script_lines_of of, struct line_facts *ret)

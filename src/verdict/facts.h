@@ -304,6 +304,9 @@ struct facts {
 		// The most frequent function that is not the training loop. place "": none.
 		struct line_place main;
 		double in_backward; // share of the samples in this phase, by the stack
+		// Of the samples in backward, the share in forward passes that
+		// torch.utils.checkpoint does again; NAN: too few samples.
+		double recomputed;
 	} lines, thread_lines, worker_lines;
 	bool double_precision; // matrix kernels of doubles have most of the samples of matrix
 	                       // kernels

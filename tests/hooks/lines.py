@@ -44,6 +44,13 @@ def test_whose_line_counts():
     assert look(stack((torch + "nn/modules/linear.py", 1, "forward"), ("/home/me/model.py", 5, "forward"),
                       (torch + "nn/modules/module.py", 1, "call"), main)) == ("forward", 5, "/home/me/model.py", "forward")  # fmt: skip
     assert look(stack((torch + "autograd/__init__.py", 1, "backward"), main)) == ("backward", 9, "/home/me/train.py", "main")
+    # A checkpoint's forward pass, in the script's backward pass; and its backward pass.
+    module, engine = (torch + "nn/modules/module.py", 1, "call"), (torch + "autograd/__init__.py", 1, "backward")
+    model, checkpoint = ("/home/me/model.py", 5, "forward"), (torch + "utils/checkpoint.py", 1, "backward")
+    assert look(stack(model, module, checkpoint, engine, main)) == ("recomputed", 5, "/home/me/model.py", "forward")
+    assert look(stack(engine, checkpoint, engine, main))[0] == "backward"
+    assert look(stack(model, module, checkpoint, module, main))[0] == "forward"
+    assert look(stack(model, checkpoint, main))[0] == ""
     # PyTorch's files are in no phase while they are imported, except for what imports them.
     importing = ("<frozen importlib._bootstrap>", 7, "_call_with_frames_removed")
     imported = (torch + "optim/adam.py", 3, "Adam"), (torch + "optim/adam.py", 1, "<module>"), importing

@@ -1178,6 +1178,38 @@ static void gradients_exchanged_in_each_pass(void **state)
 	verdict_done(&v);
 }
 
+// torch.utils.checkpoint, where memory would do.
+static void forward_passes_done_again(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	struct causes c;
+	struct verdict v = {0};
+	f.framework = FRAMEWORK_PYTORCH;
+	f.share[PHASE_FORWARD] = known(0.3);
+	f.share[PHASE_BACKWARD] = known(0.65);
+	f.lines.looks = 200;
+	f.lines.recomputed = 0.4;
+	f.memory.peak_bytes = 1e9;
+	f.memory.limit_bytes = 8e9;
+	causes_find(&f, &c);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	const struct suggestion *without = suggests(&v, "do without torch.utils.checkpoint");
+	assert_non_null(without);
+	assert_float_equal(without->gain.value, 1 / (1 - 0.65 * 0.4), 0.02);
+	assert_non_null(strstr(without->basis, "used up to 1.0 of 8.0 GB of memory"));
+	verdict_done(&v);
+
+	const double too_few[] = {NAN, 0, 0.05};
+	for (size_t i = 0; i < sizeof(too_few) / sizeof(*too_few); i++) {
+		v = (struct verdict){0};
+		f.lines.recomputed = too_few[i];
+		assert_int_equal(causes_advise(&f, &c, &v), 0);
+		assert_null(suggests(&v, "do without torch.utils.checkpoint"));
+		verdict_done(&v);
+	}
+}
+
 // What a function does outside of all phases need not be known to name it.
 static void a_function_outside_of_phases(void **state)
 {
@@ -1828,6 +1860,7 @@ int main(void)
 		cmocka_unit_test(short_waits_for_fsync),
 		cmocka_unit_test(a_function_outside_of_phases),
 		cmocka_unit_test(gradients_exchanged_in_each_pass),
+		cmocka_unit_test(forward_passes_done_again),
 		cmocka_unit_test(a_line_with_most_of_forward),
 		cmocka_unit_test(computing_with_doubles),
 		cmocka_unit_test(computing_outside_the_model),
