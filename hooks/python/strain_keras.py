@@ -230,6 +230,8 @@ class Fit:
         self.end_epoch()
         while self.validations > 0:
             self.end_validation()
+        # An iterator over a Python generator cannot end once the interpreter does: the job would hang.
+        self.iterator = None
 
 
 class Keras:

@@ -53,6 +53,45 @@ validation|None' ]
 	cmp with without
 }
 
+# One that is alive when the interpreter ends waits for its generator for ever.
+@test "Keras on TensorFlow: no iterator outlives fit" {
+	needs_keras tensorflow
+	cat >generator.py <<-'EOF'
+	import gc
+	import keras
+	import numpy as np
+	from tensorflow.data import Iterator
+
+
+	def batches():
+	    while True:
+	        yield np.ones((4, 3)), np.ones(4)
+
+
+	def alive():
+	    gc.collect()
+	    return sum(isinstance(thing, Iterator) for thing in gc.get_objects())
+
+
+	class Fails(keras.callbacks.Callback):
+	    def on_train_batch_end(self, batch, logs=None):
+	        raise ValueError
+
+
+	model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+	model.compile("sgd", "mse")
+	model.fit(batches(), steps_per_epoch=5, verbose=0)
+	print(alive())
+	try:
+	    model.fit(batches(), steps_per_epoch=5, verbose=0, callbacks=[Fails()])
+	except ValueError:
+	    print("failed")
+	EOF
+	run -0 timeout 120 "$STRAIN" run -o run.strain --force -- "$PYTHON" generator.py
+	[ "$(grep -xE '[0-9]+|failed' <<<"$output" | tr '\n' ' ')" = '0 failed ' ]
+	[ "$(python_sql run.strain "SELECT count(*) FROM span WHERE kind = 'iteration'")" -ge 5 ]
+}
+
 @test "Keras on TensorFlow: the wait inside a compiled step is told from it" {
 	needs_keras tensorflow
 	record "$PYTHON" "$FIT" slow >with
@@ -171,12 +210,17 @@ class config: backend = staticmethod(lambda: "numpy")' >fake/keras/__init__.py
 
 SET="$SOURCE_ROOT/tests/hooks/keras_set.py"
 
+# What the job printed; the first validation is watched for a second, however many batches that are.
+shortened() {
+	sed -E '1s#^6/([4-9]|[1-4][0-9]|50) #6/N #' out
+}
+
 @test "probes of strain advise: shorter epochs of fit and its validation, not of predict" {
 	needs_keras tensorflow
 	"$PYTHON" "$SET" arrays dataset sequence >out
 	[ "$(sort -u out)" = "50/50 50/50 50/50 " ]
 	STRAIN_SHORT="6 0" record "$PYTHON" "$SET" arrays >out
-	[ "$(cat out)" = "6/4 4/4 4/4 " ]
+	[ "$(shortened)" = "6/N 4/4 4/4 " ]
 	[[ "$(run_key run.strain hooks)" == *", short, "*", epochs shortened"* ]]
 	[ "$(python_sql run.strain "SELECT count(*), sum(samples) FROM span WHERE kind = 'iteration'")" = '14|112' ]
 	[ "$(run_key run.strain loader_batch_size)" = 8 ]
@@ -184,7 +228,7 @@ SET="$SOURCE_ROOT/tests/hooks/keras_set.py"
 	[ "$(run_key run.strain loader_batches)" = 50 ]
 	awk '{ exit !($1 > 0.001) }' <<<"$(run_key run.strain loader_validation_s)"
 	STRAIN_SHORT="6 0" record "$PYTHON" "$SET" dataset sequence steps endless unknown >out
-	[ "$(cat out)" = $'6/4 4/4 4/4 \n4/4 4/4 4/4 \n4/0 4/0 4/0 \n4/4 4/4 4/4 \n4/0 4/0 4/0 ' ]
+	[ "$(shortened)" = $'6/N 4/4 4/4 \n4/4 4/4 4/4 \n4/0 4/0 4/0 \n4/4 4/4 4/4 \n4/0 4/0 4/0 ' ]
 	nothing_crosses
 	for way in dataset:50 sequence:50 steps:25 endless: unknown:; do
 		record "$PYTHON" "$SET" "${way%:*}" >out
@@ -223,7 +267,7 @@ SET="$SOURCE_ROOT/tests/hooks/keras_set.py"
 		export KERAS=2 KERAS_BACKEND=
 		[ "$package" = tf_keras ] || export KERAS=3 KERAS_BACKEND=jax
 		STRAIN_SHORT="6 0" record "$PYTHON" "$SET" arrays steps sequence >out
-		[ "$(cat out)" = $'6/4 4/4 4/4 \n4/0 4/0 4/0 \n4/4 4/4 4/4 ' ]
+		[ "$(shortened)" = $'6/N 4/4 4/4 \n4/0 4/0 4/0 \n4/4 4/4 4/4 ' ]
 		[ "$(run_key run.strain loader_batch_size)" = 8 ]
 		STRAIN_SET="batch_size=20 was=8" record "$PYTHON" "$SET" arrays steps other >out
 		[ "$(cat out)" = $'20/20 20/20 20/20 \n10/0 10/0 10/0 \n40/0 40/0 40/0 ' ]
