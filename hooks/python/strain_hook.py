@@ -134,6 +134,8 @@ class Hook:
         del self._patches[first:]
 
 
+LOOK_AFTER = 8  # steps, for the first of which much is compiled
+
 _followers = []  # (framework, function by which its hook leaves this thread's loop)
 
 
@@ -146,6 +148,22 @@ def follow(framework, leave):
 def claim(framework):
     """This thread's loop is this framework's. Returns False if another one trains in it."""
     return all([leave() for follower, leave in _followers if follower != framework])
+
+
+def look(report, beside=""):
+    """This thread trains: takes the few samples of its lines (strain_lines.py), if the run has them. beside:
+    the phase of those that are in no other."""
+    import os
+
+    directory = os.environ.get("STRAIN_MARKERS")
+    if not directory or "STRAIN_LINES" not in os.environ:
+        return
+    try:
+        import strain_lines
+
+        strain_lines.install(directory, strain_lines.FEW, beside)
+    except Exception as error:
+        report.say("missing", "lines: %s" % describe(error))
 
 
 def describe(error):

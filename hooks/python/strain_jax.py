@@ -46,9 +46,10 @@ def hook(jax, report):
 class Loop:
     """One thread's loop, which marks into its ring."""
 
-    def __init__(self, ring):
+    def __init__(self, ring, look):
         strain_collect.follow()
         self.ring = ring
+        self.look = look  # called when the thread has trained for a while
         self.step = None  # the function whose calls end iterations
         self.step_bytes = 0
         self.inside = False  # a jitted call of this thread is in progress
@@ -120,6 +121,8 @@ class Loop:
             ring.begin(DATA, self.last_ns)
             ring.end(now_ns)
         self.iteration += 1
+        if self.iteration == strain_hook.LOOK_AFTER:
+            self.look()
         self.in_iteration = True
         self.done = False
         self.samples = -1
@@ -304,6 +307,7 @@ class Jax:
     def __init__(self, jax, report):
         self.jax = jax
         self.hook = strain_hook.Hook("jax", report)
+        self.look = functools.partial(strain_hook.look, report, "data")
         self.leaves = jax.tree_util.tree_leaves
 
     def loop(self):
@@ -314,7 +318,7 @@ class Jax:
             return local.loop
         except AttributeError:
             ring = strain_ring.here()
-            local.loop = Loop(ring) if ring else None
+            local.loop = Loop(ring, self.look) if ring else None
             return local.loop
 
     @staticmethod

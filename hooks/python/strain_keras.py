@@ -14,6 +14,7 @@ Nothing here touches a tensor, changes what is compiled, or waits for a device.
 """
 
 import atexit
+import functools
 import os
 import sys
 import threading
@@ -59,17 +60,18 @@ class Call:
 class Fit:
     """One thread's `fit`, which marks into its ring."""
 
-    def __init__(self, ring, live):
+    def __init__(self, ring, live, look):
         strain_collect.follow()
         self.ring = ring
+        self.look = look  # called when the thread has trained for a while
         self.live = live  # the thread itself waits for batches, in Python
         self.in_epoch = False
         self.validations = 0
         self.iteration = 0
+        self.called = 0  # number of calls that ended, at most LOOK_AFTER
         self.last_ns = 0  # end of the last event
         self.call = None  # the call in progress
         self.calls = []  # calls whose marks wait
-        self.any_call = False
         self.iterator = None
         self.per_call = 1
         self.nominal = -1  # samples of a call
@@ -131,7 +133,7 @@ class Fit:
         """The step is about to be called."""
         if self.in_epoch:
             now_ns = monotonic_ns()
-            self.call = Call(self.iteration, self.last_ns, now_ns, self.nominal, not self.any_call)
+            self.call = Call(self.iteration, self.last_ns, now_ns, self.nominal, self.called == 0)
             if self.live:
                 self.ring.iteration(self.iteration, self.last_ns)
 
@@ -142,7 +144,10 @@ class Fit:
             return
         self.last_ns = call.ended_ns = monotonic_ns()
         self.iteration += 1
-        self.any_call = True
+        if self.called < strain_hook.LOOK_AFTER:
+            self.called += 1
+            if self.called == strain_hook.LOOK_AFTER:
+                self.look()
         if self.live:
             self._end_step(call.ended_ns)
             self.ring.iteration_end(call.samples, call.ended_ns)
@@ -355,7 +360,8 @@ class Keras:
                 fit.finish()  # one that raised an exception has not ended
             ring = strain_ring.here() if self.hook.on else None
             if ring is not None and (fit is None or anew) and strain_hook.claim("keras"):
-                self.local.fit = Fit(ring, self.backend == "jax")
+                look = functools.partial(strain_hook.look, self.report)
+                self.local.fit = Fit(ring, self.backend == "jax", look)
                 self.local.fit.gaps = self.gaps
         except Exception as error:
             self.hook.fail(error)
@@ -505,7 +511,7 @@ class Keras:
             optimizer, apply = self.keras.optimizers.Optimizer, "apply_gradients"
         else:
             optimizer, apply = sys.modules["keras.src.optimizers.base_optimizer"].BaseOptimizer, "apply"
-        Tape(self.hook, _samples_of).install(optimizer, apply)
+        Tape(self.hook, self.report, _samples_of).install(optimizer, apply)
 
     # Checkpoints -------------------------------------------------------------------------------
 

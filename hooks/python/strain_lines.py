@@ -3,7 +3,7 @@
 """Which lines of the script the process is in: looks at the stack of a thread, from another one.
 
 With `strain run --lines` (STRAIN_LINES=all), each Python process looks at its first thread 20 times a
-second. Otherwise (STRAIN_LINES=few) a process that trains with PyTorch looks a few times, and so do a few
+second. Otherwise (STRAIN_LINES=few) a process that trains looks a few times, and so do a few of PyTorch's
 loader workers: each look may cost a running thread as long as the kernel takes to run this one, which is
 milliseconds on a busy machine. Intervals are a little irregular, so that they are not in step with a loop.
 
@@ -63,20 +63,35 @@ SIGNALS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT")  # of a thread's 
 WORKERS_LOOP = "/torch/utils/data/_utils/worker.py"  # beyond it is the stack of the process that forked
 LOADER = "/torch/utils/data/dataloader.py"
 CHECKPOINT = "/torch/utils/checkpoint.py"
-# Ends of framework files' names, and the phase in which the file runs.
+SCRIPT_OPS = "/tensorflow/python/ops/script_ops.py"  # calls a pipeline's Python functions, in threads of TensorFlow
+FIT = "fit"  # a step, unless it is something else that is known
+# Ends of framework files' names, and the phase in which the file runs; "": in none, whatever it calls.
 PHASES = (
     (LOADER, "data"),
     ("/torch/optim/", "optimizer"),
     ("/torch/autograd/__init__.py", "backward"),
     ("/torch/autograd/graph.py", "backward"),
     ("/torch/nn/modules/module.py", "forward"),
+    ("keras/src/callbacks", ""),
+    ("keras/src/backend/tensorflow/trainer.py", FIT),
+    ("keras/src/backend/jax/trainer.py", FIT),
+    ("keras/src/engine/training.py", FIT),
 )
+# Functions of ours, through which the script calls a framework. strain_loop.py has none: PyTorch's own files do.
+OURS = {
+    "/strain_jax.py": {"call": "step", "wait": "step"},
+    "/strain_keras.py": {"__next__": "data"},
+    "/strain_tape.py": {"__next__": "data", "gradient": "backward", "apply": "optimizer", "__call__": "step"},
+}
 
 
 def _phase_of(name):
     for part, phase in PHASES:
         if part in name:
             return phase
+    for part, functions in OURS.items():
+        if name.endswith(part):
+            return functions
     return None
 
 
@@ -92,7 +107,7 @@ class Places:
         self._known = {}
 
     def of(self, name):
-        """(whether the file is the user's, its phase or None)"""
+        """(whether the file is the user's, its phase or None, or the phases of its functions)"""
         known = self._known.get(name)
         if known is None:
             known = self._known[name] = (self._is_users(name), _phase_of(name.replace("\\", "/")))
@@ -105,7 +120,7 @@ class Places:
 
     def classify(self, stack):
         """(phase, line, file, function) of a stack of (code, line) pairs, the innermost first; None: no line. The
-        outermost phase counts: a module that a backward pass calls is backward; but "recomputed", where
+        outermost phase counts, for example a module that a backward pass calls is backward; but "recomputed", where
         torch.utils.checkpoint does its forward pass again."""
         place = phase = within = None
         again = False  # called by the checkpoint, not in a backward pass of its own
@@ -115,10 +130,14 @@ class Places:
                 place, phase = place or within, "data"
                 break
             users, known = self.of(name)
+            if isinstance(known, dict):
+                known = known.get(code.co_name)
             if known and code.co_name == "<module>":
                 phase = None  # the file is being imported: what it calls meanwhile is no phase
-            else:
-                phase = known or phase
+            elif known == FIT:
+                phase = "step" if phase is None else phase
+            elif known is not None:
+                phase = known
             again = again or phase != "backward" and name.endswith(CHECKPOINT)
             if users and place is None:
                 place = (line or 0, name, _name_of(code))
@@ -184,7 +203,7 @@ class Fine:
 class Lines:
     """The thread and its counts. plan: pairs of seconds between looks, and how many of them."""
 
-    def __init__(self, directory, plan, thread):
+    def __init__(self, directory, plan, thread, beside=""):
         self._directory = directory
         self._plan = plan
         # Released by who wants the thread to end, and by the thread at its end.
@@ -193,6 +212,7 @@ class Lines:
         self._stopped.acquire()
         self._pid = os.getpid()
         self._thread = thread  # that is looked at
+        self._beside = beside  # the phase of its lines in no other
         self._places = Places()
         self._counts = {}  # since the last flush
         self._running = {}  # those of them seen running
@@ -258,10 +278,16 @@ class Lines:
             found.append((thread, stack_of(frame, FRAMES_OF_OTHERS)))
             del frame
         frames.clear()
-        return self._places.classify(stack), found
+        place = self._places.classify(stack)
+        if place is not None and not place[0]:
+            place = (self._beside,) + place[1:]
+        return place, found
 
     def _add_other(self, thread, stack):
         """The script's other threads are in the phase "thread", while they run."""
+        if any(code.co_filename.endswith(SCRIPT_OPS) for code, _ in stack):
+            self._add_users(stack)  # such a thread has frames only while TensorFlow calls Python there
+            return
         known = sys.modules.get("threading")
         native = getattr(getattr(known, "_active", {}).get(thread), "native_id", None)
         if native is None:
@@ -276,6 +302,9 @@ class Lines:
         self._ran[thread] = (ran_ns, now)
         if ran_ns - before_ns < RAN * (now - since) * 1e9:
             return
+        self._add_users(stack)
+
+    def _add_users(self, stack):
         place = self._places.classify(stack)
         if place is not None and self._places.of(place[2])[0]:
             self._add(self._counts, ("thread",) + place[1:])
@@ -393,24 +422,25 @@ _looking = None  # the process that looks already
 _installed = None  # what looks at the process that trains
 
 
-def _start(directory, plan):
+def _start(directory, plan, beside=""):
     """Returns what looks at this thread, or None."""
     global _looking
     if _looking == os.getpid() or not _can_look():
         return None
     _looking = os.getpid()
-    lines = Lines(directory, plan, _thread.get_ident())
+    lines = Lines(directory, plan, _thread.get_ident(), beside)
     _thread.start_new_thread(lines.run, ())
     return lines
 
 
-def install(directory, plan=ALL):
-    """Starts looking at this thread; where there is a thread that looks, it looks at this one from now on."""
+def install(directory, plan=ALL, beside=""):
+    """Starts looking at this thread; where there is a thread that looks, it looks at this one from now on. beside:
+    the phase of lines that are in no other."""
     global _installed
     if _installed is not None and _installed._pid == os.getpid():
-        _installed._thread = _thread.get_ident()
+        _installed._thread, _installed._beside = _thread.get_ident(), beside
         return
-    lines = _start(directory, plan)
+    lines = _start(directory, plan, beside)
     if lines is not None:
         _installed = lines
         os.register_at_fork(after_in_child=Fine.end)

@@ -22,10 +22,12 @@ from strain_pass import Loader, Optimizers
 class Tape:
     """The patches and their shared state."""
 
-    def __init__(self, hook, samples_of):
+    def __init__(self, hook, report, samples_of):
         import tensorflow
 
         self.hook = hook
+        self.report = report
+        self.stepped = 0  # number of steps, at most LOOK_AFTER
         self.samples_of = samples_of
         self.eager = tensorflow.executing_eagerly
         self.local = threading.local()  # loop; functions: those being called
@@ -157,8 +159,15 @@ class Tape:
                 return original(optimizer, *arguments, **options)
             finally:
                 self._do(loop.step_ends, id(optimizer))
+                self._count_step()
 
         return apply
+
+    def _count_step(self):
+        if self.stepped < strain_hook.LOOK_AFTER:
+            self.stepped += 1
+            if self.stepped == strain_hook.LOOK_AFTER:
+                strain_hook.look(self.report)
 
     def _wrap_function(self, original):
         def __call__(function, *arguments, **options):
@@ -178,5 +187,6 @@ class Tape:
                     if not known:
                         self._do(loop.whole_begins, id(function), began_ns)
                     self._do(loop.whole_ends, id(function))
+                    self._count_step()
 
         return __call__

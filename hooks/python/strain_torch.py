@@ -702,13 +702,8 @@ class PyTorch:
         if self.omitted.left:
             self.omitted.stepped(self.made)
         self.repeated.stepped()
-        if not self.repeated.left and self.lines_to:
-            try:
-                import strain_lines
-
-                strain_lines.install(self.lines_to, strain_lines.FEW)
-            except Exception as error:
-                self.report.say("missing", "lines: %s" % strain_hook.describe(error))
+        if not self.repeated.left:
+            strain_hook.look(self.report)
 
     def _watch_closure(self, loop, arguments, options):
         """Whether a step has a closure, and its arguments with the closure wrapped."""

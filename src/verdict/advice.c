@@ -396,8 +396,14 @@ void advice_suggest_workers(struct book *b)
 	struct text action = {0}, basis = {0};
 	append_loader(&action, f);
 	// Uses PyTorch's name for the setting if PyTorch's hook reported the loader.
-	text_format(&action, "%s %u -> %u", action.length > 0 ? "num_workers" : "loader workers",
-		f->workers.n, workers);
+	if (f->framework == FRAMEWORK_JAX && f->workers.n == 0) {
+		text_format(&action, "prepare batches in %u processes beside the training process",
+			workers);
+	} else {
+		text_format(&action, "%s %u -> %u",
+			action.length > 0 ? "num_workers" : "loader workers", f->workers.n,
+			workers);
+	}
 	advice_append_prepare_cost(&basis, f);
 	if (!f->pipeline && f->loader_at && *f->loader_at) {
 		advice_set(b, 0, SETTING_WORKERS, "%u", workers);

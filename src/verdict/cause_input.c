@@ -346,6 +346,14 @@ static void append_collections_of_workers(struct text *t, const struct facts *f)
 	}
 }
 
+// Threads of a pipeline that run Python are seen while they do.
+static const struct line_place *prepares_in(const struct facts *f)
+{
+	bool threads = f->pipeline && f->thread_lines.n_tops > 0 &&
+	               f->thread_lines.looks >= LOOKS_ENOUGH;
+	return threads ? &f->thread_lines.tops[0] : &f->lines.data;
+}
+
 static void say_input(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	const struct worker_facts *w = &f->workers;
@@ -353,7 +361,7 @@ static void say_input(struct text *t, const struct facts *f, const struct cause 
 		text_append_string(
 			t, "input-bound: the training process prepares the batches itself, ");
 		cause_append_share(t, cause);
-		cause_append_line(t, ", mostly in ", &f->lines.data, 1);
+		cause_append_line(t, ", mostly in ", prepares_in(f), 1);
 		if (lost_to_collections(f) >= MOST * cause->share.value) {
 			text_append_string(t, "; Python's garbage collection takes ");
 			words_append_percent(t, f->collections.in_data);
@@ -467,8 +475,14 @@ static void advise_pipeline(struct book *b, const struct cause *cause)
 {
 	struct text action = {0}, basis = {0};
 	advice_append_idle(&basis, b->f);
-	text_append_string(&action, "prefetch batches with more threads (tf.data: prefetch, "
-				    "num_parallel_calls)");
+	if (cause_has_line(prepares_in(b->f), 1)) { // one thread at a time executes Python
+		text_append_string(&action, "prepare in several processes (as "
+					    "keras.utils.PyDataset does with "
+					    "use_multiprocessing)");
+	} else {
+		text_append_string(&action, "prefetch batches with more threads (tf.data: "
+					    "prefetch, num_parallel_calls)");
+	}
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
 }
 
@@ -531,6 +545,9 @@ static void advise_input(struct book *b, const struct cause *cause)
 	struct text action = {0}, basis = {0};
 	text_append_string(
 		&action, "reduce preparation: decode, scale or cache the data beforehand");
+	if (f->pipeline && cause_has_line(prepares_in(f), 1)) {
+		text_append_string(&action, ", or use TensorFlow's operations");
+	}
 	advice_append_prepare_cost(&basis, f);
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
 	if (collects && !mostly) {

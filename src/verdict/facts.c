@@ -1389,7 +1389,7 @@ static int compare_groups(const void *left, const void *right)
 static bool is_call(const char *phase)
 {
 	return phase && (strcmp(phase, "backward") == 0 || strcmp(phase, "optimizer") == 0 ||
-				strcmp(phase, "data") == 0);
+				strcmp(phase, "data") == 0 || strcmp(phase, "step") == 0);
 }
 
 static bool calls_phases(const struct script_line *line, const struct line_group *groups, size_t n)
@@ -1516,6 +1516,7 @@ static void fill_main_line(const struct script_lines *shares, const struct line_
 		const char *phase = groups[i].top->phase ? groups[i].top->phase : "";
 		backward += strcmp(phase, "backward") == 0 ? groups[i].samples : 0;
 		again += strcmp(phase, "recomputed") == 0 ? groups[i].samples : 0;
+		ret->phased |= strcmp(phase, "step") == 0 || strcmp(phase, "data") == 0;
 		if (!*ret->main.place && !groups[i].loop) {
 			put_line(shares, &groups[i], shares->samples, &ret->main);
 		}
@@ -1567,6 +1568,8 @@ void facts_doubt_data(struct facts *f)
 			data->high + known_or_zero(other->high)};
 		*other = all;
 		*data = (struct estimate){NAN, NAN, NAN};
+		f->lines.outside = f->lines.data;
+		f->lines.data = (struct line_place){0};
 	}
 }
 
@@ -1600,7 +1603,8 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 	if (a->tables.reader) {
 		fill_settings(a->tables.reader, ret);
 	}
-	if (ret->framework != FRAMEWORK_PYTORCH) { // whose frames tell the phases of lines
+	// Frames tell the phases of PyTorch's lines, and since 2026-11 of Keras' and JAX'.
+	if (ret->framework != FRAMEWORK_PYTORCH && !ret->lines.phased) {
 		ret->lines.outside = ret->lines.data = ret->lines.main = (struct line_place){0};
 		ret->lines.forward = (struct line_place){0};
 	}

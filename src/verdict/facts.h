@@ -307,6 +307,7 @@ struct facts {
 		// Of the samples in backward, the share in forward passes that
 		// torch.utils.checkpoint does again; NAN: too few samples.
 		double recomputed;
+		bool phased; // some were in a step, or in data
 	} lines, thread_lines, worker_lines;
 	bool double_precision; // matrix kernels of doubles have most of the samples of matrix
 	                       // kernels

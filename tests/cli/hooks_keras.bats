@@ -92,6 +92,67 @@ validation|None' ]
 	[ "$(python_sql run.strain "SELECT count(*) FROM span WHERE kind = 'iteration'")" -ge 5 ]
 }
 
+# Which function prepares, or is called beside the steps: of fit, and of a loop around a tape.
+@test "Keras on TensorFlow: lines of a generator in a thread of TensorFlow, and of a callback" {
+	needs_keras tensorflow
+	cat >lines.py <<-'EOF'
+	import sys
+	import time
+
+	import keras
+	import numpy as np
+	import tensorflow as tf
+
+
+	def slow(seconds):
+	    until = time.monotonic() + seconds
+	    while time.monotonic() < until:
+	        pass
+
+
+	def batches():
+	    while True:
+	        slow(0.03)
+	        yield np.ones((4, 3), np.float32), np.ones((4, 1), np.float32)
+
+
+	class Watch(keras.callbacks.Callback):
+	    def on_train_batch_end(self, batch, logs=None):
+	        slow(0.03)
+
+
+	model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+	model.compile("sgd", "mse")
+	if sys.argv[1] == "generator":
+	    model.fit(batches(), steps_per_epoch=200, verbose=0)
+	elif sys.argv[1] == "callback":
+	    model.fit(np.ones((800, 3)), np.ones(800), batch_size=4, verbose=0, callbacks=[Watch()])
+	else:
+	    spec = tf.TensorSpec((4, 3)), tf.TensorSpec((4, 1))
+	    optimizer = keras.optimizers.SGD()
+
+	    @tf.function
+	    def step(x, y):
+	        with tf.GradientTape() as tape:
+	            loss = tf.reduce_mean((model(x) - y) ** 2)
+	        found = model.trainable_variables
+	        optimizer.apply_gradients(zip(tape.gradient(loss, found), found))
+
+	    for x, y in tf.data.Dataset.from_generator(batches, output_signature=spec).take(200):
+	        step(x, y)
+	EOF
+	local way
+	for way in generator tape; do
+		record "$PYTHON" lines.py $way
+		"$STRAIN" show run.strain | tee show | grep -q '^lines.py:1[12]  *slow *thread  *thread '
+		tr '\n' ' ' <show | tr -s ' ' >words
+		grep -q 'input-bound: the training process prepares the batches itself, [0-9]* % of each iteration, mostly in lines.py:1[12] slow()' words
+	done
+	record "$PYTHON" lines.py callback
+	"$STRAIN" show run.strain | tee show | grep -q '^lines.py:1[12]  *slow  *main   '
+	tr '\n' ' ' <show | tr -s ' ' | grep -q 'mostly in lines.py:1[12] slow()'
+}
+
 @test "Keras on TensorFlow: the wait inside a compiled step is told from it" {
 	needs_keras tensorflow
 	record "$PYTHON" "$FIT" slow >with

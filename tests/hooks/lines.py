@@ -51,6 +51,16 @@ def test_whose_line_counts():
     assert look(stack(engine, checkpoint, engine, main))[0] == "backward"
     assert look(stack(model, module, checkpoint, module, main))[0] == "forward"
     assert look(stack(model, checkpoint, main))[0] == ""
+    # Keras' fit is a step, but for callbacks and the wait for a batch; functions of ours are phases.
+    keras, ours = "/venv/lib/python3/site-packages/keras/src/", sys.argv[1]
+    fit = (keras + "backend/tensorflow/trainer.py", 1, "fit")
+    mine, callbacks = ("/home/me/own.py", 3, "norms"), (keras + "callbacks/callback_list.py", 2, "on_train_batch_end")
+    assert look(stack(fit, main)) == ("step", 9, "/home/me/train.py", "main")
+    assert look(stack(mine, callbacks, fit, main)) == ("", 3, "/home/me/own.py", "norms")
+    assert look(stack(fit, mine, callbacks, fit, main))[0] == ""
+    assert look(stack(mine, (ours + "/strain_keras.py", 1, "__next__"), fit, main))[0] == "data"
+    assert look(stack((ours + "/strain_jax.py", 1, "call"), main)) == ("step", 9, "/home/me/train.py", "main")
+    assert look(stack(mine, (ours + "/strain_jax.py", 1, "jit"), main))[0] == ""
     # PyTorch's files are in no phase while they are imported, except for what imports them.
     importing = ("<frozen importlib._bootstrap>", 7, "_call_with_frames_removed")
     imported = (torch + "optim/adam.py", 3, "Adam"), (torch + "optim/adam.py", 1, "<module>"), importing

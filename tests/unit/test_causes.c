@@ -1178,6 +1178,40 @@ static void gradients_exchanged_in_each_pass(void **state)
 	verdict_done(&v);
 }
 
+// Python functions of a tf.data pipeline are seen in TensorFlow's threads.
+static void a_pipeline_that_runs_python(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	struct causes c;
+	struct verdict v = {0};
+	struct text said = {0};
+	f.framework = FRAMEWORK_KERAS;
+	f.pipeline = true;
+	f.share[PHASE_DATA] = known(0.7);
+	f.share[PHASE_STEP] = known(0.3);
+	f.thread_lines.looks = 100;
+	f.thread_lines.n_tops = 1;
+	f.thread_lines.tops[0] = (struct line_place){.share = 0.9, .place = "train.py:14 smooth()"};
+	causes_find(&f, &c);
+	sentence_append_headline(&said, &f, causes_get(&c, BOTTLENECK_INPUT));
+	assert_non_null(strstr(said.data, "mostly in train.py:14 smooth()"));
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_non_null(suggests(&v, "prepare in several processes"));
+	assert_null(suggests(&v, "prefetch batches with more threads"));
+	verdict_done(&v);
+
+	v = (struct verdict){0};
+	f.thread_lines.looks = 10; // too few
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_non_null(suggests(&v, "prefetch batches with more threads"));
+	verdict_done(&v);
+	text_clear(&said);
+	sentence_append_headline(&said, &f, causes_get(&c, BOTTLENECK_INPUT));
+	assert_null(strstr(said.data, "mostly in"));
+	text_done(&said);
+}
+
 // torch.utils.checkpoint, where memory would do.
 static void forward_passes_done_again(void **state)
 {
@@ -1861,6 +1895,7 @@ int main(void)
 		cmocka_unit_test(a_function_outside_of_phases),
 		cmocka_unit_test(gradients_exchanged_in_each_pass),
 		cmocka_unit_test(forward_passes_done_again),
+		cmocka_unit_test(a_pipeline_that_runs_python),
 		cmocka_unit_test(a_line_with_most_of_forward),
 		cmocka_unit_test(computing_with_doubles),
 		cmocka_unit_test(computing_outside_the_model),
