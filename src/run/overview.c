@@ -304,6 +304,10 @@ static int fill_run(const struct known *k, struct overview *o)
 	return o->name && o->command && (o->stopped || !stopped) ? 0 : -ENOMEM;
 }
 
+// The kernel counts the host's CPU time in hundredths of a second: over less than this, it says
+// nothing.
+#define HOST_CLOCK_S 0.2
+
 static void fill_cpus(const struct known *k, struct overview *o)
 {
 	static const char *const busy[] = {"user", "nice", "system", "irq", "softirq", "steal"};
@@ -322,6 +326,9 @@ static void fill_cpus(const struct known *k, struct overview *o)
 	}
 	double declared = host ? entity_number(host, "cpus") : NAN;
 	o->host_cpus = declared > 0 ? declared : round(o->host_cpus_used + unused);
+	if (!(o->running_s >= HOST_CLOCK_S)) {
+		o->host_cpus_used = NAN;
+	}
 }
 
 double overview_limit(struct reader *r, const char *name)
@@ -419,7 +426,9 @@ static void fill_job(const struct known *k, struct overview *o)
 	const struct entity *job = entity_first(&k->tables->entities, ENTITY_JOB);
 	o->cpu_seconds = figure_of(k, job, NAME_CPU_TIME, FIGURE_TOTAL);
 	o->cpus_used = o->running_s > 0 ? o->cpu_seconds / o->running_s : NAN;
-	o->cpus_used_p95 = figure_of(k, job, NAME_CPU_TIME, FIGURE_P95);
+	double ticks = figure_of(
+		k, entity_first(&k->tables->entities, ENTITY_RECORDER), NAME_TICKS, FIGURE_TOTAL);
+	o->cpus_used_p95 = ticks < 1 ? NAN : figure_of(k, job, NAME_CPU_TIME, FIGURE_P95);
 	for (size_t i = 0; i < k->tables->events.n; i++) {
 		o->cpu_inexact |= strcmp(k->tables->events.items[i].kind, "cpu_time_inexact") == 0;
 	}
@@ -678,6 +687,14 @@ static void write_memory(struct text *t, int64_t amount)
 {
 	words_append_limit(t, (double)amount);
 	text_append_string(t, " of memory");
+}
+
+double overview_disk_read_limit(struct reader *r)
+{
+	const char *set = r ? reader_run(r, "limit_disk_read") : NULL;
+	struct cursor rest = {set ? set : "", set ? set + strlen(set) : ""};
+	int64_t amount = 0;
+	return cursor_i64(&rest, &amount) && amount > 0 ? (double)amount : NAN;
 }
 
 static void write_disk_read(struct text *t, int64_t amount)

@@ -134,7 +134,9 @@ void overview_append_recorded(struct text *t, const struct overview *o);
 // Appends the limits that the run set for its job: "2 CPUs (cpuset 0-1), 4.3 GB of memory (cgroup
 // v1 memory)"; nothing if it set none.
 void overview_append_limits(struct text *t, struct reader *r);
-// Share of the bytes read that came from the page cache; NAN: not known.
+// Bytes per second that --disk-read allowed; NAN: it was not given.
+double overview_disk_read_limit(struct reader *r);
+// Share of the bytes read that did not come from storage; NAN: not known.
 double overview_cache_share(const struct overview *o);
 // A number from the key "limits" of the run; NAN: there is none.
 double overview_limit(struct reader *r, const char *name);

@@ -442,6 +442,11 @@ static void say_blocked(struct text *t, const struct facts *f, const struct caus
 	say_blocked_on(t, f, cause, "preparation is blocked");
 }
 
+static bool reads_at_limit(const struct facts *f)
+{
+	return f->storage.read_rate >= LIMIT_REACHED * f->storage.read_limit;
+}
+
 static void say_storage(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	text_append_string(t, "storage-bound: waiting for reads takes ");
@@ -450,6 +455,7 @@ static void say_storage(struct text *t, const struct facts *f, const struct caus
 		text_append_string(t, "; ");
 		words_append_bytes(t, f->storage.read_rate);
 		text_append_string(t, "/s are read from storage");
+		text_append_string(t, reads_at_limit(f) ? ", as --disk-read allows" : "");
 	}
 }
 
@@ -594,8 +600,8 @@ static void advise_storage(struct book *b, const struct cause *cause)
 	} else {
 		text_append_string(&basis, "preparation waits for reads");
 	}
-	text_append_string(
-		&action, "keep the dataset in memory (page cache, /dev/shm), or use a faster disk");
+	text_append_string(&action, "keep the dataset in memory (page cache, /dev/shm), or ");
+	text_append_string(&action, reads_at_limit(f) ? "raise --disk-read" : "use a faster disk");
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
 	if (cause->share.value >= 0.1) {
 		advice_suggest_workers(b);

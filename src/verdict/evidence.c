@@ -493,18 +493,19 @@ static int put_growth(const struct facts *f, struct verdict *v)
 	return evidence_put(v, "growth", &value, NAME_ANONYMOUS);
 }
 
-static int put_cache(const struct analysis *a, struct verdict *v)
+// What did not come from storage came from the page cache, or from pipes, sockets and devices.
+static int put_reads(const struct analysis *a, struct verdict *v)
 {
 	double share = overview_cache_share(&a->overview);
 	if (!isfinite(share)) {
 		return 0;
 	}
 	struct text value = {0};
-	words_append_percent(&value, share);
-	text_append_string(&value, " of ");
 	words_append_bytes(&value, a->overview.asked_bytes);
-	text_append_string(&value, " read");
-	return evidence_put(v, "page cache", &value, NAME_READ_ASKED);
+	text_append_string(&value, ", ");
+	words_append_percent(&value, 1 - share);
+	text_append_string(&value, " from storage");
+	return evidence_put(v, "reads", &value, NAME_READ_ASKED);
 }
 
 static int put_pressure(const struct analysis *a, struct verdict *v)
@@ -691,7 +692,7 @@ static int put_samples(const struct facts *f, struct verdict *v)
 // Both sides of the queue of batches, if one waits for the other.
 static int put_rates(const struct facts *f, struct verdict *v)
 {
-	double rate = f->samples / f->length_s.value, trains = f->samples / f->compute_s;
+	double rate = f->rate, trains = f->rate * f->length_s.value / f->compute_s;
 	char number[32];
 	if (!(rate > 0) || !(trains > 0) || !(f->share[PHASE_DATA].value >= 0.05)) {
 		return 0;
@@ -837,7 +838,7 @@ static int put_phases(const struct facts *f, struct verdict *v)
 int evidence_build(const struct analysis *a, const struct facts *f, struct verdict *ret)
 {
 	static int (*const puts[])(const struct analysis *a, struct verdict *v) = {
-		put_memory, put_cache, put_pressure};
+		put_memory, put_reads, put_pressure};
 	int r = put_stopped(a, ret);
 	r = r < 0 ? r : put_phases(f, ret);
 	r = r < 0 ? r : gpu_evidence_build(&f->gpu, ret);

@@ -711,7 +711,7 @@ void facts_init(struct facts *f)
 		.preparing = NAN,
 		.busiest = NAN,
 		.slowest = NAN};
-	f->storage = (struct storage_facts){NAN, NAN, NAN, NAN, NAN, NAN, false};
+	f->storage = (struct storage_facts){NAN, NAN, NAN, NAN, NAN, NAN, NAN, false};
 	f->network = network_none;
 	f->memory = (struct memory_facts){
 		.limit_bytes = NAN, .peak_bytes = NAN, .limit_hits = NAN, NAN, NAN, NAN, NAN};
@@ -951,6 +951,7 @@ static void fill_phases(const struct phases *p, struct facts *f)
 	f->checkpoint_s = p->items[PHASE_CHECKPOINT].total_s + p->saving_s;
 	f->length_s = p->length_s;
 	f->samples = p->samples_per_iteration;
+	f->rate = p->samples_per_s.value;
 	for (size_t i = 0; i < p->n_epochs; i++) {
 		f->epoch_iterations = fmax(f->epoch_iterations, (double)p->epochs[i].iterations);
 	}
@@ -1053,6 +1054,7 @@ static void fill_storage(const struct analysis *a, struct facts *f, const struct
 	s->read_rate = rate_over(a->tables.reader, &a->stops, job, NAME_READ_STORAGE, stretch);
 	s->written_rate = rate_over(a->tables.reader, &a->stops, job, NAME_WRITE_STORAGE, stretch);
 	s->asked_rate = rate_over(a->tables.reader, &a->stops, job, NAME_READ_ASKED, stretch);
+	s->read_limit = overview_disk_read_limit(a->tables.reader);
 	s->refault_rate = PAGE_BYTES *
 	                  rate_over(a->tables.reader, &a->stops, job, NAME_REFAULTS, stretch);
 	s->refaults_of_host = PAGE_BYTES * rate_over(a->tables.reader, &a->stops, host,

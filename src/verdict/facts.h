@@ -49,6 +49,7 @@ struct storage_facts {
 	double read_rate; // bytes fetched from storage per second, by the job
 	double written_rate;
 	double asked_rate; // bytes read through system calls
+	double read_limit; // of --disk-read, in bytes per second; NAN: none
 	// of pages that had just been evicted from the page cache, in bytes per second
 	double refault_rate;
 	double refaults_of_host; // the same for the whole host, if the job's own is not known
@@ -211,7 +212,8 @@ struct facts {
 		double each; // of the iterations, the part with such a wait
 		double mean_s;
 	} long_waits;
-	double samples; // per iteration
+	double samples; // per iteration, the median
+	double rate; // samples per second of iterations
 	double epoch_iterations; // of the longest epoch; NAN: no epochs
 	double compute_s; // forward, backward, optimizer, step, other: mean of an iteration
 	// The same undisturbed: the sum of the 2nd percentiles of these phases.

@@ -207,6 +207,7 @@
 // Memory ------------------------------------------------------------------------------------------
 
 #define MEMORY_NEAR 0.95 // of the limit
+#define LIMIT_REACHED 0.9 // of the rate that --disk-read allows
 #define MEMORY_KEPT 0.9 // of the limit: the most that advice may fill
 
 // Gains -------------------------------------------------------------------------------------------

@@ -192,10 +192,17 @@ static void append_missing(struct text *t, const struct analysis *a, size_t colu
 	}
 }
 
+// What starting and ending cost is no share of a run as short as this.
+#define SHORT_RUN_S 2.0
+
 static void append_recording(struct text *t, const struct analysis *a)
 {
 	const struct recording_figures *recording = &a->overview.recording;
-	if (isfinite(recording->cpu_share)) {
+	if (a->overview.recorded_s < SHORT_RUN_S && isfinite(recording->cpu_share)) {
+		text_append_string(t, "recording took ");
+		words_append_seconds(t, recording->cpu_share * a->overview.recorded_s);
+		text_append_string(t, " of CPU time");
+	} else if (isfinite(recording->cpu_share)) {
 		text_append_string(t, "recording cost ");
 		words_append_percent(t, recording->cpu_share);
 		text_append_string(t, " of one CPU");
@@ -575,6 +582,13 @@ static enum confidence judge_storage(const struct analysis *a, struct opinion *o
 	words_append_bytes(&opinion->headline, o->storage_read_bytes);
 	text_append_string(&opinion->headline, " from disk, wrote ");
 	words_append_bytes(&opinion->headline, o->storage_write_bytes);
+	if (o->storage_read_bytes / o->running_s >=
+		LIMIT_REACHED * overview_disk_read_limit(a->tables.reader)) {
+		text_append_string(&opinion->headline, ", as fast as --disk-read allows");
+		text_append_string(
+			propose(opinion), "make the data fit the page cache, or raise --disk-read");
+		return CONFIDENCE_HIGH;
+	}
 	text_append_string(propose(opinion),
 		"make the data fit the page cache, use a faster disk or more loader workers");
 	return o->pressure.of_job ? CONFIDENCE_MEDIUM : CONFIDENCE_LOW;

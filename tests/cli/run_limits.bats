@@ -172,6 +172,7 @@ own_cgroup() { # CONTROLLER
 	[ "$rate" -le 6000000 ]
 	run -0 "$STRAIN" show run.strain
 	[[ "$output" == *$'\nLimits    4.0 MB/s '*"cgroup v"* ]]
+	[[ "$output" != *storage-bound* || "$output" == *"or raise --disk-read"* ]]
 	run -0 record --disk-read unlimited true
 	[ "$(key limit_disk_read)" = unlimited ]
 }

@@ -230,7 +230,7 @@ static const struct metric io_metrics[N_IO] = {
 		"Bytes passed to write calls (io: wchar)."},
 	[IO_STORAGE_READ] = {"process.disk.io.read", METRIC_COUNTER, "By", 1,
 		"Bytes read from storage (io: read_bytes). The other requested bytes came from "
-		"the page cache."},
+		"the page cache, pipes, sockets or devices."},
 	[IO_STORAGE_WRITE] = {"process.disk.io.write", METRIC_COUNTER, "By", 1,
 		"Bytes written to storage, counted when pages become dirty (io: write_bytes)."},
 	[IO_READ_CALLS] = {"strain.io.read_calls", METRIC_COUNTER, "{call}", 1,
