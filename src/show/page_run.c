@@ -218,15 +218,12 @@ static void add_gpu_tiles(json_t *tiles, const struct analysis *a)
 static void add_read_tiles(json_t *tiles, const struct overview *o)
 {
 	char value[FIGURE_BYTES];
+	char all[FIGURE_BYTES];
 	if (isfinite(o->storage_read_bytes)) {
+		bool part = o->storage_read_bytes <= o->asked_bytes;
 		text_bytes(value, sizeof(value), o->storage_read_bytes);
-		add_tile(tiles, "read from storage", value, NULL);
-	}
-	double share = overview_cache_share(o);
-	// Too few bytes were read for a meaningful share.
-	if (isfinite(share) && o->asked_bytes > 1e6) {
-		text_percent(value, sizeof(value), share);
-		add_tile(tiles, "read from page cache", value, NULL);
+		text_bytes(all, sizeof(all), o->asked_bytes);
+		add_tile(tiles, "read from storage", value, part ? all : NULL);
 	}
 }
 
