@@ -173,6 +173,14 @@ fails_125() {
 	fails_125 --pid many
 	fails_125 --pid $$ true
 	fails_125 --pid $$ --epoch-pattern x
+	fails_125 --pid $$ --lines
+	notes --lines
+}
+
+@test "lines without the hooks that sample them are refused" {
+	fails_with 125 --lines --no-hooks -- "$STRAIN" run --lines --no-hooks touch was-run
+	fails_with 125 --lines --no-markers -- "$STRAIN" run --no-markers --lines touch was-run
+	[ ! -e was-run ]
 }
 
 @test "a process of another user is refused" {

@@ -346,6 +346,19 @@ static int check_options(struct parsing *p)
 				limit_option((enum limit)i));
 		}
 	}
+	if (options->pid > 0 && options->lines) {
+		return error_set(&p->error, EINVAL,
+			"--lines needs a command: a running process cannot be hooked");
+	}
+	if (options->lines && options->no_hooks) {
+		return error_set(&p->error, EINVAL,
+			"--lines cannot be combined with --no-hooks: the hooks sample the lines");
+	}
+	if (options->lines && options->no_markers) {
+		return error_set(&p->error, EINVAL,
+			"--lines cannot be combined with --no-markers: the hooks need the "
+			"directory for marks");
+	}
 	if (options->overlay && !options->command) {
 		return error_set(&p->error, EINVAL, "--overlay needs a command");
 	}
