@@ -56,7 +56,7 @@ static void append_ranks(struct text *lines, const char *path)
 	_cleanup_text_ struct text directory = {0};
 	text_append(&directory, slash ? path : ".", slash ? (size_t)(slash - path) : 1);
 	text_append_string(lines, "        strain show ");
-	text_append_word(lines, slash == path ? "/" : directory.data ? directory.data : ".");
+	text_append_path(lines, slash == path ? "/" : directory.data ? directory.data : ".");
 	text_append_string(lines, " # all ranks\n");
 }
 

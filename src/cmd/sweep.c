@@ -421,7 +421,7 @@ static int say_interrupted(const struct sweep *sweep)
 	text_format(&line,
 		"interrupted: %zu of %zu trials are complete; resume with: strain sweep ",
 		sweep->n_done, sweep->trials.n);
-	text_append_word(&line, sweep->directory);
+	text_append_path(&line, sweep->directory);
 	sweep_say(line.data ? line.data : "");
 	return 128 + interrupted_by;
 }

@@ -346,7 +346,7 @@ static void print_end(const struct results *r, FILE *stream)
 	print_currency(r, stream);
 	print_failures(r, stream);
 	print_units(&r->catalogue, stream);
-	text_append_word(&next, r->sweep->directory);
+	text_append_path(&next, r->sweep->directory);
 	const char *directory = next.data ? next.data : "";
 	fprintf(stream, "\n%zu of %zu trials: %s\n", r->sweep->n_done, r->sweep->trials.n,
 		outcomes.data ? outcomes.data : "none complete");

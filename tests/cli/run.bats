@@ -225,6 +225,18 @@ fails_125() {
 	[[ "$(basename "$(only_run)")" =~ ^serve-[0-9]{8}-[0-9]{6}\.strain$ ]]
 }
 
+@test "the commands printed at the end work for any name" {
+	local name
+	mkdir -p -- '-d'
+	for name in -dash "new
+line" "it's \\ here" $'\xff\u202e' -d/x; do
+		"$STRAIN" run -o "$name" true 2>said
+		grep -o 'strain show .*' said >command
+		run -0 bash -c 'strain() { "$STRAIN" "$@"; }; . ./command'
+		[[ "$output" == *true* ]]
+	done
+}
+
 @test "runs that start together do not share a file" {
 	local pids=() i
 	for i in 1 2 3 4; do
