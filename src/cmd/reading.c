@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/suggest.h"
 #include "base/text.h"
 #include "cmd/command.h"
 #include "cmd/complete.h"
@@ -79,36 +80,21 @@ struct common {
 	size_t n_backs;
 };
 
-// Whether a word is several short options, -ax, one of which does not exist.
-static bool has_unknown_letter(const struct argp *argp, const char *word)
+static __attribute__((noreturn)) void refuse_option(
+	const struct argp *argp, const struct argp_state *state)
 {
-	bool several = word[0] == '-' && word[1] && word[1] != '-' && word[2];
-	for (const char *letter = word + 1; several && *letter; letter++) {
-		bool known = *letter == 'h';
-		for (const struct argp_option *o = argp->options; o && o->name; o++) {
-			known = known || o->key == *letter;
-		}
-		if (!known) {
-			return true;
-		}
-	}
-	return false;
-}
-
-// The word at which argp stopped. argp advances past a word of several letters only after the last.
-static const char *refused_word(const struct argp *argp, const struct argp_state *state)
-{
-	if (state->next < state->argc && has_unknown_letter(argp, state->argv[state->next])) {
-		return state->argv[state->next];
-	}
-	return state->next > 0 && state->next <= state->argc ? state->argv[state->next - 1] : "";
+	const struct argp_option *const tables[] = {common_options, argp->options};
+	const size_t n = argp->options ? 2 : 1;
+	const char *word = suggest_refused_word(state, tables, n);
+	struct text said = {0};
+	suggest_append_refused(&said, word, tables, n);
+	reading_option_error(state, "%s", said.data ? said.data : word);
 }
 
 static error_t parse_common(int key, char *argument, struct argp_state *state)
 {
 	(void)argument;
 	const struct common *common = state->input;
-	const char *word = refused_word(common->argp, state);
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = state->input;
@@ -119,10 +105,7 @@ static error_t parse_common(int key, char *argument, struct argp_state *state)
 			state->name);
 		exit(STATUS_OK);
 	case ARGP_KEY_ERROR:
-		reading_option_error(state,
-			takes_argument(common->argp, word) ? "option '%s' needs an argument"
-							   : "no option '%s'",
-			word);
+		refuse_option(common->argp, state);
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}

@@ -46,6 +46,12 @@ print(*(run["name"] for run in json.load(sys.stdin)))'); do
 	[ "$output" = train-3 ]
 }
 
+@test "a short name that is not there suggests no other" {
+	cp eval-1.strain io1.strain
+	fails_with 1 "'t1'" "strain ls" -- "$STRAIN" show t1
+	fails_with 1 "'trian-3'" "'train-3'" -- "$STRAIN" show trian-3
+}
+
 @test "the beginning of one name is enough, a whole name is never the beginning of another" {
 	[ "$(shown ev)" = eval-1 ]
 	[ "$(shown train-3)" = train-3 ]

@@ -14,6 +14,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/parse.h"
+#include "base/suggest.h"
+#include "base/text.h"
 #include "record/launch/launcher.h"
 #include "record/launch/option_table.h"
 #include "record/launch/say.h"
@@ -218,21 +220,13 @@ static int read_limit(struct parsing *p, enum limit limit, const char *text)
 }
 
 // Reports an argument that argp rejected: an unknown option, or one without its value.
-static void explain_option(struct parsing *p, const char *word)
+static void explain_option(struct parsing *p, const struct argp_state *state)
 {
-	size_t length = strcspn(word, "=");
-	for (const struct argp_option *o = run_option_table; o->name; o++) {
-		bool named = (length == 2 && word[1] == o->key) ||
-		             (length > 2 && strncmp(o->name, word + 2, length - 2) == 0);
-		if (named) {
-			error_set(&p->error, EINVAL,
-				o->arg ? "option %.*s needs a value: %s"
-				       : "option %.*s takes no value",
-				(int)length, word, o->arg);
-			return;
-		}
-	}
-	error_set(&p->error, EINVAL, "no option '%s'", word);
+	const struct argp_option *const tables[] = {run_option_table};
+	const char *word = suggest_refused_word(state, tables, ARRAY_LENGTH(tables));
+	_cleanup_text_ struct text said = {0};
+	suggest_append_refused(&said, word, tables, ARRAY_LENGTH(tables));
+	error_set(&p->error, EINVAL, "%s", said.data ? said.data : word);
 }
 
 static error_t parse_option(int key, char *argument, struct argp_state *state)
@@ -299,7 +293,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ERROR:
 		if (p->error.code == 0) {
-			explain_option(p, state->argv[state->next - 1]);
+			explain_option(p, state);
 		}
 		return ARGP_ERR_UNKNOWN;
 	default:
