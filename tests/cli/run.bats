@@ -147,6 +147,12 @@ fails_125() {
 	[ -z "$(ls -A directory)" ]
 }
 
+@test "a limit of file sizes is not taken for a full disk" {
+	ulimit -f 20
+	fails_with 125 run.strain "File too large" -- "$STRAIN" run -o run.strain touch was-run
+	[ ! -e was-run ]
+}
+
 @test "a default folder that cannot be written means the state folder, and says so" {
 	export STRAIN_DIR=/proc/nowhere XDG_STATE_HOME="$BATS_TEST_TMPDIR/state"
 	run -0 --separate-stderr "$STRAIN" run sh -c 'echo ran'
