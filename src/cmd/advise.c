@@ -1605,7 +1605,7 @@ static int advise_from(struct advise_options *o, const char *folder)
 	};
 	w.wanted.of[WHAT_IF_CPUS] = o->cpus > 0 ? (double)o->cpus : NAN;
 	w.wanted.of[WHAT_IF_MEMORY] = o->memory_bytes > 0 ? (double)o->memory_bytes : NAN;
-	if (!reading_find_all(o->runs, o->n_runs)) {
+	if (!reading_find_all(o->runs, o->n_runs, RUN_NAME_ANY)) {
 		return STATUS_FAILURE;
 	}
 	int status = advise_what_if(&w);

@@ -451,6 +451,13 @@ static int find_format(const struct compare_options *compare, enum pivot_format 
 	if (compare->layout.name && compare_layout_draws(&compare->layout)) {
 		return STATUS_OK;
 	}
+	enum figure_format figure;
+	if (!compare->format && output && figure_format_of(output, &figure)) {
+		return command_usage("compare",
+			"--output: '%s' is a figure: choose its kind with --figure scaling, bars, "
+			"heatmap, timeline or memory",
+			output);
+	}
 	if (!compare->format && output && strcmp(output, "-") != 0 &&
 		!pivot_format_of(output, ret)) {
 		return command_usage("compare",
@@ -608,7 +615,7 @@ int command_compare(int argc, char **argv)
 		compare->n_paths = reading_find_places(paths);
 		found = compare->n_paths > 0;
 	} else {
-		found = reading_find_all(paths, compare->n_paths);
+		found = reading_find_all(paths, compare->n_paths, RUN_NAME_ANY);
 	}
 	enum pivot_format format;
 	_cleanup_(prices_done) struct prices room = {0};

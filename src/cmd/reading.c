@@ -5,18 +5,19 @@
 
 #include "cmd/reading.h"
 
+#include <errno.h>
 #include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/suggest.h"
 #include "base/text.h"
 #include "cmd/command.h"
 #include "cmd/complete.h"
-#include "study/run_name.h"
 #include "run/analysis.h"
 #include "runfile/amend.h"
 #include "runfile/index.h"
@@ -242,13 +243,13 @@ struct reader *reading_open(const char *name)
 	return reader;
 }
 
-bool reading_find_all(char **names, size_t n)
+bool reading_find_all(char **names, size_t n, enum run_name_kind kind)
 {
 	bool found = true;
 	for (size_t i = 0; i < n; i++) {
 		struct error e = {0};
 		char *path = NULL;
-		if (run_name_find(names[i], RUN_NAME_ANY, &path, &e) < 0) {
+		if (run_name_find(names[i], kind, &path, &e) < 0) {
 			print_notice(e.text);
 			found = false;
 		}
@@ -263,8 +264,15 @@ size_t reading_find_places(char **names)
 	if (places_find(&places) < 0) {
 		return 0;
 	}
-	memcpy(names, places.paths, places.n * sizeof(*names));
-	return places.n;
+	// Of two, the first is the one that could not be written; it need not exist.
+	size_t skipped = places.n > 1 && access(places.paths[0], R_OK | X_OK) < 0;
+	if (skipped) {
+		command_note("%s: %s; its runs are in %s", places.paths[0], strerrordesc_np(errno),
+			places.paths[1]);
+		free(places.paths[0]);
+	}
+	memcpy(names, places.paths + skipped, (places.n - skipped) * sizeof(*names));
+	return places.n - skipped;
 }
 
 void reading_damaged_blocks(const struct reader *reader)

@@ -65,6 +65,13 @@ bool outcome_parse(const char *word, enum outcome *ret)
 	return false;
 }
 
+void outcome_append_words(struct text *t)
+{
+	for (size_t i = 0; i < N_OUTCOMES; i++) {
+		text_format(t, "%s%s", i == 0 ? "" : i + 1 < N_OUTCOMES ? ", " : " or ", words[i]);
+	}
+}
+
 bool outcome_is_success(enum outcome outcome)
 {
 	return outcome == OUTCOME_SUCCESS || outcome == OUTCOME_STOPPED;

@@ -614,6 +614,7 @@ epochs_of() { # FOLDER SECONDS...
 }
 
 @test "figures, and what they need" {
+	fails_with 2 "'a.pdf'" --figure scaling -- "$STRAIN" compare -o a.pdf paper.sweep
 	fails_with 2 --figure "'scalin'" "'scaling'" -- "$STRAIN" compare paper.sweep --figure scalin -o a.svg
 	fails_with 2 .pdf .svg .png a.tex -- "$STRAIN" compare paper.sweep --figure bars -o a.tex
 	fails_with 1 "--figure timeline" 4 14 --where -- "$STRAIN" compare paper.sweep --figure timeline -o a.svg

@@ -170,6 +170,18 @@ print(*(run["name"] for run in json.load(sys.stdin)))')" = 0001-1 ]
 	rm -r "$folder"
 }
 
+@test "where the folder does not exist, the lists have the runs of the other one, too" {
+	export STRAIN_DIR=/proc/nowhere
+	fails_with 1 /proc/nowhere -- "$STRAIN" ls
+	mkdir -p "$XDG_STATE_HOME/strain"
+	cp train-1.strain train-3.strain "$XDG_STATE_HOME/strain"
+	run -0 --separate-stderr "$STRAIN" ls
+	notes_only /proc/nowhere "No such file or directory" "$XDG_STATE_HOME/strain"
+	[ "${#lines[@]}" = 3 ]
+	run -0 --separate-stderr "$STRAIN" compare
+	notes /proc/nowhere "$XDG_STATE_HOME/strain"
+}
+
 @test "run -o completes the name" {
 	mkdir ../out && cd ../out
 	"$STRAIN" run --no-verdict -o mine true
