@@ -68,10 +68,15 @@ static void print_lines(const struct analysis *a)
 	bool several = labels_world(o->labels, o->n_labels) > 1 && a->phases.n_ranks <= 1;
 	int rank = several ? labels_rank(o->labels, o->n_labels) : -1;
 	struct text lines = {0};
+	_cleanup_text_ struct text lost = {0};
 	const char *label;
 	bool interrupted = o->outcome.outcome == OUTCOME_INTERRUPTED;
 	if (rank > 0 && (interrupted || outcome_is_success(o->outcome.outcome)) && !o->partial) {
 		return;
+	}
+	epoch_list_append_not_finite(&lost, &a->tables.epochs);
+	if (lost.length > 0) {
+		text_format(&lines, "strain: %s\n", lost.data);
 	}
 	verdict_lines(a, &lines);
 	_cleanup_free_ char *job = labels_job(o->labels, o->n_labels, &label);

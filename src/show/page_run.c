@@ -301,14 +301,14 @@ static double epoch_rate(const struct epoch *epoch)
 	return epoch->samples > 0 && seconds > 0 ? (double)epoch->samples / seconds : NAN;
 }
 
-static double epoch_point(const struct epoch *epoch, const char *name)
+static const struct epoch_point *epoch_point(const struct epoch *epoch, const char *name)
 {
 	for (size_t i = 0; i < epoch->n_points; i++) {
 		if (strcmp(epoch->points[i].name, name) == 0) {
-			return epoch->points[i].value;
+			return &epoch->points[i];
 		}
 	}
-	return NAN;
+	return NULL;
 }
 
 static json_t *epoch_columns(const struct analysis *a, const bool *known)
@@ -344,8 +344,11 @@ static json_t *epoch_row(const struct analysis *a, const bool *known, const stru
 		}
 	}
 	for (size_t i = 0; i < first->n_points && i < 4; i++) {
-		double value = epoch_point(epoch, first->points[i].name);
-		json_array_append_new(values, figure_json(value, EPOCH_NUMBER));
+		const struct epoch_point *point = epoch_point(epoch, first->points[i].name);
+		json_array_append_new(values, !point ? json_null()
+					      : isfinite(point->value)
+						      ? figure_json(point->value, EPOCH_NUMBER)
+						      : page_run_format("%g", point->value));
 	}
 	json_object_set_new(row, "name", page_run_format("epoch %lld", (long long)epoch->number));
 	json_object_set_new(row, "start", page_run_number((double)epoch->start_ns * 1e-9));
