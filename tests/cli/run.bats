@@ -163,10 +163,12 @@ fails_125() {
 }
 
 @test "where nothing can be written the job runs all the same" {
-	STRAIN_DIR=/proc/nowhere XDG_STATE_HOME=/proc/nowhere run -3 --separate-stderr \
+	STRAIN_DIR=/proc/nowhere XDG_STATE_HOME=/proc/noplace run -3 --separate-stderr \
 		"$STRAIN" run sh -c 'echo ran; exit 3'
 	[ "$output" = ran ]
-	notes /proc/nowhere
+	notes_only "not recording" /proc/nowhere "No such file or directory" /proc/noplace/strain
+	STRAIN_DIR=/proc/nowhere run -0 --separate-stderr env -u XDG_STATE_HOME -u HOME "$STRAIN" run true
+	notes_only /proc/nowhere XDG_STATE_HOME HOME
 }
 
 @test "a pid that is gone, is no number, or comes with a command" {
