@@ -42,6 +42,13 @@ assert "strain " + json.load(sys.stdin)["version"] == sys.argv[1]' "$("$STRAIN" 
 	fails_with 2 "'2'" "strain version --help" -- "$STRAIN" version 2
 }
 
+@test "every command prints the list of its options" {
+	for command in $("$STRAIN" --help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p'); do
+		run -0 --separate-stderr "$STRAIN" "$command" --usage
+		line_names "${lines[0]}" "strain $command"
+	done
+}
+
 @test "a mistyped command gets a suggestion" {
 	fails_with 2 "'rnu'" "'run'" -- "$STRAIN" rnu
 }

@@ -44,7 +44,7 @@ struct parsing {
 	size_t labels_capacity;
 	bool interval_given;
 	bool overhead_given;
-	bool help;
+	unsigned help; // what argp_help prints; 0: nothing, the job runs
 	struct error error;
 	bool limit_refused; // its value is invalid on any machine
 };
@@ -282,7 +282,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 		p->options.overlay = argument;
 		return 0;
 	case OPTION_HELP:
-		p->help = true;
+	case OPTION_USAGE:
+		p->help = key == OPTION_HELP ? ARGP_HELP_STD_HELP & ~(unsigned)ARGP_HELP_EXIT_OK
+		                             : ARGP_HELP_USAGE;
 		state->next = state->argc;
 		return 0;
 	case ARGP_KEY_ARG:
@@ -403,7 +405,7 @@ int main(int argc, char **argv)
 		status = p.limit_refused && p.options.supervised ? LAUNCH_REFUSED : status;
 	} else if (p.help) {
 		char name[] = "strain run";
-		argp_help(&parser, stdout, ARGP_HELP_STD_HELP & ~(unsigned)ARGP_HELP_EXIT_OK, name);
+		argp_help(&parser, stdout, p.help, name);
 		status = 0;
 	} else {
 		status = launcher_run(&p.options);
