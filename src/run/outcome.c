@@ -65,6 +65,13 @@ bool outcome_parse(const char *word, enum outcome *ret)
 	return false;
 }
 
+void outcome_append_shown(struct text *t, enum outcome outcome)
+{
+	for (const char *c = words[outcome]; *c; c++) {
+		text_append(t, *c == '_' ? " " : c, 1);
+	}
+}
+
 void outcome_append_words(struct text *t)
 {
 	for (size_t i = 0; i < N_OUTCOMES; i++) {

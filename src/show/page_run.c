@@ -459,7 +459,10 @@ static json_t *page_notes(const struct analysis *a, const struct panel_list *pan
 	if (a->overview.memory.kind) {
 		_cleanup_text_ struct text kind = {0};
 		bool pss = strcmp(a->overview.memory.kind, "PSS") == 0;
-		text_format(&kind, "of the job is its %s%s.", a->overview.memory.kind,
+		bool largest = strcmp(a->overview.memory.kind, "resident") == 0;
+		text_format(&kind, "of the job is %s%s%s.",
+			largest ? "the resident size of its largest process" : "its ",
+			largest ? "" : a->overview.memory.kind,
 			pss ? ", and between the readings of that what its cgroup counts, or what "
 			      "each process has of its own, with what PSS had beyond it"
 			    : "");
@@ -1061,8 +1064,10 @@ static json_t *missing_json(const struct analysis *a)
 	for (size_t i = 0; i < a->tables.missing.n; i++) {
 		const struct missing_group *group = &a->tables.missing.items[i];
 		_cleanup_text_ struct text subject = {0};
-		missing_list_append_subject(&subject, &a->tables.metrics, group);
-		missing_append(json, subject.data, group->reason);
+		if (missing_list_append_subjects(
+			    &subject, &a->tables.metrics, &a->tables.missing, i)) {
+			missing_append(json, subject.data, group->reason);
+		}
 	}
 	return json;
 }
