@@ -596,6 +596,8 @@ static int compare_all(
 	} else {
 		status = compare_runs(compare, &selected, &c, format);
 	}
+	// The table has the others, as a page of strain report.
+	status = status == STATUS_OK && c.n_unreadable > 0 ? STATUS_FAILURE : status;
 	selected_done(&selected);
 	catalogue_done(&c);
 	return status;
