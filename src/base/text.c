@@ -247,13 +247,50 @@ void text_append_lines(struct text *t, const char *data, size_t length)
 	}
 }
 
+// Whether every character is shown as it is.
+static bool is_printable(const char *word)
+{
+	for (size_t i = 0, length = strlen(word); i < length;) {
+		size_t n = utf8_length((const unsigned char *)word + i, length - i);
+		if (n == 0 || is_hidden(code_of((const unsigned char *)word + i, n))) {
+			return false;
+		}
+		i += n;
+	}
+	return true;
+}
+
+// $'new\nline': in plain quotes, a shell would not undo the escapes. Those of bytes, unlike \u202e,
+// mean the same in every locale.
+static void append_escaped_word(struct text *t, const char *word)
+{
+	text_append_string(t, "$'");
+	for (size_t i = 0, length = strlen(word); i < length;) {
+		size_t n = utf8_length((const unsigned char *)word + i, length - i);
+		if (n > 1 && is_hidden(code_of((const unsigned char *)word + i, n))) {
+			for (size_t k = 0; k < n; k++) {
+				append_shown(t, word + i + k, 0);
+			}
+		} else {
+			text_append_string(t, strchr("'\\", word[i]) ? "\\" : "");
+			append_shown(t, word + i, n);
+		}
+		i += n ? n : 1;
+	}
+	text_append_string(t, "'");
+}
+
 void text_append_word(struct text *t, const char *word)
 {
-	bool plain = *word && !strpbrk(word, " \t\n'\"\\$*?<>|&;(){}[]~#`!");
+	if (!is_printable(word)) {
+		append_escaped_word(t, word);
+		return;
+	}
+	bool plain = *word && !strpbrk(word, " '\"\\$*?<>|&;(){}[]~#`!");
 	text_append_string(t, plain ? "" : "'");
 	for (const char *at = word; *at;) {
 		size_t length = plain ? strlen(at) : strcspn(at, "'");
-		text_append_printable(t, at, length);
+		text_append(t, at, length);
 		at += length;
 		if (*at) {
 			text_append_string(t, "'\\''");
@@ -261,6 +298,14 @@ void text_append_word(struct text *t, const char *word)
 		}
 	}
 	text_append_string(t, plain ? "" : "'");
+}
+
+void text_append_path(struct text *t, const char *path)
+{
+	_cleanup_text_ struct text inside = {0};
+	text_format(&inside, "%s%s", *path == '-' ? "./" : "", path);
+	t->failed = t->failed || inside.failed;
+	text_append_word(t, inside.data ? inside.data : path);
 }
 
 void text_append_utf8(struct text *t, const char *data, size_t length)

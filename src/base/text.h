@@ -34,8 +34,10 @@ void text_append_json_string(struct text *t, const char *string);
 void text_append_printable(struct text *t, const char *data, size_t length);
 // The same, but newlines are kept.
 void text_append_lines(struct text *t, const char *data, size_t length);
-// A shell word, quoted if necessary, and safe on a terminal.
+// A shell word, quoted if necessary, and safe on a terminal: $'...' around escapes.
 void text_append_word(struct text *t, const char *word);
+// The same for a path: one that begins with "-" would be taken for an option, and gets "./".
+void text_append_path(struct text *t, const char *path);
 // The same bytes as valid UTF-8: invalid bytes become U+FFFD.
 void text_append_utf8(struct text *t, const char *data, size_t length);
 // Returns the finished string ("" if nothing was appended), owned by the caller; NULL after a

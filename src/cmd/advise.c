@@ -403,11 +403,13 @@ static bool find_command(struct attempt *a)
 	struct error e = {0};
 	const char *path = reader_path(a->reader);
 	if (replay_allowed(path, &e) < 0) {
+		_cleanup_text_ struct text word = {0};
+		text_append_path(&word, a->o->run ? a->o->run : path);
 		command_fail("%s", e.text);
 		command_detail(
 			"        the command is not taken from a file that others can write; enter "
 			"it: strain advise --try %s -- COMMAND...",
-			a->o->run ? a->o->run : path);
+			word.data ? word.data : "");
 		return false;
 	}
 	if (replay_read(a->reader, &a->replay, &e) < 0) {
@@ -1511,8 +1513,10 @@ static void leave_failed(const struct advise_options *o, const struct advice *a,
 			"        all of its output: %s%s", here, strrchr(a->failed_output, '/'));
 	}
 	if (iterates) {
-		const char *run = a->probes[a->n - 1].run;
-		command_detail("        its run: strain show %s%s", here, strrchr(run, '/'));
+		_cleanup_text_ struct text path = {0}, word = {0};
+		text_format(&path, "%s%s", here, strrchr(a->probes[a->n - 1].run, '/'));
+		text_append_path(&word, path.data ? path.data : "");
+		command_detail("        its run: strain show %s", word.data ? word.data : "");
 	}
 	if (cut || iterates) {
 		return;
@@ -1601,7 +1605,7 @@ static int advise_from(struct advise_options *o, const char *folder)
 	};
 	w.wanted.of[WHAT_IF_CPUS] = o->cpus > 0 ? (double)o->cpus : NAN;
 	w.wanted.of[WHAT_IF_MEMORY] = o->memory_bytes > 0 ? (double)o->memory_bytes : NAN;
-	if (!reading_find_all(o->runs, o->n_runs)) {
+	if (!reading_find_all(o->runs, o->n_runs, RUN_NAME_ANY)) {
 		return STATUS_FAILURE;
 	}
 	int status = advise_what_if(&w);

@@ -452,10 +452,12 @@ static int verify(struct asked *a)
 	if (!starter.strain) {
 		status = command_fail("%s", e.text);
 	} else if (!a->o->command && find_start(a, &starter.replay, &e) < 0) {
+		_cleanup_text_ struct text word = {0};
+		text_append_path(&word, a->o->runs[0]);
 		status = command_fail("%s: cannot restart its job: %s", a->first, e.text);
 		command_detail("        enter the command: strain advise --from %s --verify -- "
 			       "COMMAND...",
-			a->o->runs[0]);
+			word.data ? word.data : "");
 	} else if (!advise_overlay_find(a->o->command ? NULL : starter.replay.directory,
 			   a->o->folder, a->o->in_place, &a->overlay)) {
 		status = STATUS_FAILURE;

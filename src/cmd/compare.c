@@ -451,6 +451,13 @@ static int find_format(const struct compare_options *compare, enum pivot_format 
 	if (compare->layout.name && compare_layout_draws(&compare->layout)) {
 		return STATUS_OK;
 	}
+	enum figure_format figure;
+	if (!compare->format && output && figure_format_of(output, &figure)) {
+		return command_usage("compare",
+			"--output: '%s' is a figure: choose its kind with --figure scaling, bars, "
+			"heatmap, timeline or memory",
+			output);
+	}
 	if (!compare->format && output && strcmp(output, "-") != 0 &&
 		!pivot_format_of(output, ret)) {
 		return command_usage("compare",
@@ -589,6 +596,8 @@ static int compare_all(
 	} else {
 		status = compare_runs(compare, &selected, &c, format);
 	}
+	// The table has the others, as a page of strain report.
+	status = status == STATUS_OK && c.n_unreadable > 0 ? STATUS_FAILURE : status;
 	selected_done(&selected);
 	catalogue_done(&c);
 	return status;
@@ -608,7 +617,7 @@ int command_compare(int argc, char **argv)
 		compare->n_paths = reading_find_places(paths);
 		found = compare->n_paths > 0;
 	} else {
-		found = reading_find_all(paths, compare->n_paths);
+		found = reading_find_all(paths, compare->n_paths, RUN_NAME_ANY);
 	}
 	enum pivot_format format;
 	_cleanup_(prices_done) struct prices room = {0};

@@ -375,7 +375,8 @@ static void complete_option(const struct completing *c)
 		_cleanup_text_ struct text word = {0}, what = {0};
 		text_format(&word, "--%s%s", o->name, o->arg ? "=" : "");
 		append_help(&what, o->doc ? o->doc : "");
-		if (!(o->flags & OPTION_HIDDEN)) {
+		// --usage of the other commands is in no table of theirs.
+		if (!(o->flags & OPTION_HIDDEN) && strcmp(o->name, "usage") != 0) {
 			offer(c, word.data ? word.data : "", what.data ? what.data : "");
 		}
 	}

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "cmd/command.h"
@@ -84,8 +85,14 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 }
 
 // Prints the list; an exit status.
-static int show(struct run_list *l, const struct ls_options *ls, const char *directory)
+static int show(struct run_list *l, const struct ls_options *ls, const struct catalogue *c,
+	const char *directory)
 {
+	struct stat status;
+	if (c->n == 0 && c->n_unreadable > 0 && stat(directory, &status) == 0 &&
+		!S_ISDIR(status.st_mode)) {
+		return STATUS_FAILURE; // reading_catalogue printed why this file is no run
+	}
 	if (!run_list_is_key(l, ls->sort)) {
 		return command_fail("--sort: no label of these runs and no measure has the name "
 				    "'%s'",
@@ -131,7 +138,7 @@ int command_ls(int argc, char **argv)
 	size_t n = 1;
 	bool found = true;
 	if (ls.directory) {
-		found = reading_find_all(paths, n);
+		found = reading_find_all(paths, n, RUN_NAME_LISTED);
 	} else {
 		n = reading_find_places(paths);
 		found = n > 0;
@@ -149,7 +156,7 @@ int command_ls(int argc, char **argv)
 		(void)reading_knows_conditions(&ls.selection, &catalogue);
 		status = run_list_fill(&list, &catalogue, &ls.selection, paths[0], jobs) < 0
 		                 ? command_fail("cannot list: %s", strerrordesc_np(ENOMEM))
-		                 : show(&list, &ls, paths[0]);
+		                 : show(&list, &ls, &catalogue, paths[0]);
 	}
 	for (size_t i = 0; i < n; i++) {
 		free(paths[i]);

@@ -5,17 +5,19 @@
 
 #include "cmd/reading.h"
 
+#include <errno.h>
 #include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/suggest.h"
 #include "base/text.h"
 #include "cmd/command.h"
 #include "cmd/complete.h"
-#include "study/run_name.h"
 #include "run/analysis.h"
 #include "runfile/amend.h"
 #include "runfile/index.h"
@@ -79,36 +81,21 @@ struct common {
 	size_t n_backs;
 };
 
-// Whether a word is several short options, -ax, one of which does not exist.
-static bool has_unknown_letter(const struct argp *argp, const char *word)
+static __attribute__((noreturn)) void refuse_option(
+	const struct argp *argp, const struct argp_state *state)
 {
-	bool several = word[0] == '-' && word[1] && word[1] != '-' && word[2];
-	for (const char *letter = word + 1; several && *letter; letter++) {
-		bool known = *letter == 'h';
-		for (const struct argp_option *o = argp->options; o && o->name; o++) {
-			known = known || o->key == *letter;
-		}
-		if (!known) {
-			return true;
-		}
-	}
-	return false;
-}
-
-// The word at which argp stopped. argp advances past a word of several letters only after the last.
-static const char *refused_word(const struct argp *argp, const struct argp_state *state)
-{
-	if (state->next < state->argc && has_unknown_letter(argp, state->argv[state->next])) {
-		return state->argv[state->next];
-	}
-	return state->next > 0 && state->next <= state->argc ? state->argv[state->next - 1] : "";
+	const struct argp_option *const tables[] = {common_options, argp->options};
+	const size_t n = argp->options ? 2 : 1;
+	const char *word = suggest_refused_word(state, tables, n);
+	struct text said = {0};
+	suggest_append_refused(&said, word, tables, n);
+	reading_option_error(state, "%s", said.data ? said.data : word);
 }
 
 static error_t parse_common(int key, char *argument, struct argp_state *state)
 {
 	(void)argument;
 	const struct common *common = state->input;
-	const char *word = refused_word(common->argp, state);
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = state->input;
@@ -119,10 +106,7 @@ static error_t parse_common(int key, char *argument, struct argp_state *state)
 			state->name);
 		exit(STATUS_OK);
 	case ARGP_KEY_ERROR:
-		reading_option_error(state,
-			takes_argument(common->argp, word) ? "option '%s' needs an argument"
-							   : "no option '%s'",
-			word);
+		refuse_option(common->argp, state);
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -259,13 +243,13 @@ struct reader *reading_open(const char *name)
 	return reader;
 }
 
-bool reading_find_all(char **names, size_t n)
+bool reading_find_all(char **names, size_t n, enum run_name_kind kind)
 {
 	bool found = true;
 	for (size_t i = 0; i < n; i++) {
 		struct error e = {0};
 		char *path = NULL;
-		if (run_name_find(names[i], RUN_NAME_ANY, &path, &e) < 0) {
+		if (run_name_find(names[i], kind, &path, &e) < 0) {
 			print_notice(e.text);
 			found = false;
 		}
@@ -280,8 +264,15 @@ size_t reading_find_places(char **names)
 	if (places_find(&places) < 0) {
 		return 0;
 	}
-	memcpy(names, places.paths, places.n * sizeof(*names));
-	return places.n;
+	// Of two, the first is the one that could not be written; it need not exist.
+	size_t skipped = places.n > 1 && access(places.paths[0], R_OK | X_OK) < 0;
+	if (skipped) {
+		command_note("%s: %s; its runs are in %s", places.paths[0], strerrordesc_np(errno),
+			places.paths[1]);
+		free(places.paths[0]);
+	}
+	memcpy(names, places.paths + skipped, (places.n - skipped) * sizeof(*names));
+	return places.n - skipped;
 }
 
 void reading_damaged_blocks(const struct reader *reader)

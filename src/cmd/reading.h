@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "runfile/reader.h"
+#include "study/run_name.h"
 
 struct catalogue;
 struct catalogue_options;
@@ -31,11 +32,11 @@ void reading_option_error(const struct argp_state *state, const char *format, ..
 struct reader *reading_open(const char *name);
 
 // Replaces names of runs, sweeps and directories by their paths, owned by the caller. False after
-// it has printed what is wrong with each.
-bool reading_find_all(char **names, size_t n);
+// it has printed what is wrong with each. kind: RUN_NAME_ANY or RUN_NAME_LISTED.
+bool reading_find_all(char **names, size_t n, enum run_name_kind kind);
 
-// Sets `names` (room for two) to the folders whose runs a command uses by default; owned by the
-// caller. Returns their number, 0: out of memory.
+// Sets `names` (room for two) to the folders whose runs a command uses by default, without one that
+// cannot be read if there is another; owned by the caller. Returns their number, 0: out of memory.
 size_t reading_find_places(char **names);
 
 // Reports on standard error which parts of the run could not be read.

@@ -636,7 +636,7 @@ int command_report(int argc, char **argv)
 		if (options.n_runs == 0) {
 			runs[options.n_runs++] = newest;
 		}
-		found = reading_find_all(runs, options.n_runs);
+		found = reading_find_all(runs, options.n_runs, RUN_NAME_ANY);
 	}
 	status = found ? report(&options, &e) : STATUS_FAILURE;
 	for (size_t i = 0; i < options.n_runs; i++) {

@@ -56,7 +56,7 @@ static void append_ranks(struct text *lines, const char *path)
 	_cleanup_text_ struct text directory = {0};
 	text_append(&directory, slash ? path : ".", slash ? (size_t)(slash - path) : 1);
 	text_append_string(lines, "        strain show ");
-	text_append_word(lines, slash == path ? "/" : directory.data ? directory.data : ".");
+	text_append_path(lines, slash == path ? "/" : directory.data ? directory.data : ".");
 	text_append_string(lines, " # all ranks\n");
 }
 
@@ -68,10 +68,15 @@ static void print_lines(const struct analysis *a)
 	bool several = labels_world(o->labels, o->n_labels) > 1 && a->phases.n_ranks <= 1;
 	int rank = several ? labels_rank(o->labels, o->n_labels) : -1;
 	struct text lines = {0};
+	_cleanup_text_ struct text lost = {0};
 	const char *label;
 	bool interrupted = o->outcome.outcome == OUTCOME_INTERRUPTED;
 	if (rank > 0 && (interrupted || outcome_is_success(o->outcome.outcome)) && !o->partial) {
 		return;
+	}
+	epoch_list_append_not_finite(&lost, &a->tables.epochs);
+	if (lost.length > 0) {
+		text_format(&lines, "strain: %s\n", lost.data);
 	}
 	verdict_lines(a, &lines);
 	_cleanup_free_ char *job = labels_job(o->labels, o->n_labels, &label);

@@ -4,12 +4,14 @@
 // strain show: prints a run, or an answer of `strain advise`, for people or (--json) for programs.
 
 #include <argp.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "cmd/command.h"
 #include "cmd/reading.h"
 #include "study/run_name.h"
@@ -165,6 +167,26 @@ static int print_run(
 	return r;
 }
 
+// Says why a directory has no job to join, and which commands read it.
+static int fail_to_join(const char *directory, const struct show_options *show,
+	const struct catalogue *c, const struct error *e)
+{
+	_cleanup_text_ struct text word = {0};
+	text_append_path(&word, directory);
+	const char *shown = word.data ? word.data : "";
+	if (e->code != ENOENT || (show->job && c->n > 0)) {
+		return command_fail("%s: %s", directory, e->text);
+	}
+	if (catalogue_is_sweep(directory)) {
+		return command_fail("%s: a sweep, not the runs of one job; it is read by strain "
+				    "compare %s, strain ls %s and strain report %s",
+			directory, shown, shown, shown);
+	}
+	return c->n == 0 ? command_fail("%s: no runs (*.strain)", directory)
+	                 : command_fail("%s: %s (strain ls %s lists its runs)", directory, e->text,
+				   shown);
+}
+
 // Returns an exit status.
 static int show_job(
 	char *const *places, size_t n, const struct show_options *show, const struct prices *prices)
@@ -178,7 +200,7 @@ static int show_job(
 	}
 	int status;
 	if (joint_read(&catalogue, show->job, &joint, &e) < 0) {
-		status = command_fail("%s: %s", places[0], e.text);
+		status = fail_to_join(places[0], show, &catalogue, &e);
 	} else {
 		int r = show->json ? joint_show_json(&joint, stdout)
 		                   : joint_show_text(&joint, show->text.all, stdout);

@@ -252,7 +252,8 @@ static void sweep_progress_result(struct sweep_progress *p, const struct attempt
 		p->together ? attempt->seconds
 			    : (double)(clock_monotonic_ns() - p->trial_start_ns) / 1e9);
 	say_missed_epochs(p, attempt);
-	text_format(&last, "%s, ", outcome_word(attempt->outcome));
+	outcome_append_shown(&last, attempt->outcome);
+	text_append_string(&last, ", ");
 	words_append_seconds(&last, attempt->seconds);
 	append_measures(&last, attempt);
 	snprintf(p->last, sizeof(p->last), "%s", last.data ? last.data : "");
@@ -421,7 +422,7 @@ static int say_interrupted(const struct sweep *sweep)
 	text_format(&line,
 		"interrupted: %zu of %zu trials are complete; resume with: strain sweep ",
 		sweep->n_done, sweep->trials.n);
-	text_append_word(&line, sweep->directory);
+	text_append_path(&line, sweep->directory);
 	sweep_say(line.data ? line.data : "");
 	return 128 + interrupted_by;
 }

@@ -13,6 +13,8 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/text.h"
+#include "base/words.h"
 #include "run/query.h"
 #include "runfile/reader.h"
 
@@ -136,7 +138,9 @@ static int point_add(void *context, sqlite3_stmt *row)
 	loader->hint = (size_t)at;
 	struct epoch_point *point = point_slot(&loader->list->items[at], name);
 	if (point) {
-		point->value = sqlite3_column_double(row, 2);
+		point->value = sqlite3_column_type(row, 2) == SQLITE_NULL
+		                       ? NAN
+		                       : sqlite3_column_double(row, 2);
 	}
 	return 0;
 }
@@ -162,14 +166,67 @@ int epoch_list_load(struct reader *r, struct epoch_list *ret, struct error *e)
 		ret->items[i].number = (int64_t)i + 1;
 	}
 	if (result == 0) {
+		// SQLite stores NAN as NULL. A mark, which has a thread, without a value is not one
+		// of these.
 		result = query_each(r,
 			"SELECT start_ns, name, value, parent, (SELECT e.start_ns FROM main.span "
 			"AS e"
 			" WHERE e.id = span.parent AND e.kind = 'epoch') FROM main.span"
-			" WHERE kind = 'point' AND value IS NOT NULL ORDER BY start_ns, id",
+			" WHERE kind = 'point' AND (value IS NOT NULL OR thread IS NULL)"
+			" ORDER BY start_ns, id",
 			point_add, &loader, e);
 	}
 	return result;
+}
+
+static const struct epoch_point *point_of(const struct epoch *epoch, const char *name)
+{
+	for (size_t i = 0; i < epoch->n_points; i++) {
+		if (strcmp(epoch->points[i].name, name) == 0) {
+			return &epoch->points[i];
+		}
+	}
+	return NULL;
+}
+
+// Returns the first epoch in which the point is not finite, and in how many it is not; NULL: none.
+static const struct epoch *find_not_finite(
+	const struct epoch_list *list, const char *name, size_t *ret_n, size_t *ret_of)
+{
+	const struct epoch *first = NULL;
+	*ret_n = *ret_of = 0;
+	for (size_t i = 0; i < list->n; i++) {
+		const struct epoch_point *point = point_of(&list->items[i], name);
+		bool lost = point && !isfinite(point->value);
+		first = first || !lost ? first : &list->items[i];
+		*ret_n += lost;
+		*ret_of += point != NULL;
+	}
+	return first;
+}
+
+void epoch_list_append_not_finite(struct text *t, const struct epoch_list *list)
+{
+	enum { NAMED = 2 };
+	unsigned named = 0;
+	for (size_t i = 0; i < list->n; i++) {
+		const struct epoch *epoch = &list->items[i];
+		for (size_t k = 0; k < epoch->n_points && named < NAMED; k++) {
+			const struct epoch_point *point = &epoch->points[k];
+			size_t n, of;
+			// A name has its turn in the epoch in which it is first not finite.
+			if (find_not_finite(list, point->name, &n, &of) != epoch) {
+				continue;
+			}
+			text_append_string(t, named++ > 0 ? "; " : "");
+			words_append_elided(t, point->name, 16);
+			text_format(
+				t, " is %g in epoch %lld", point->value, (long long)epoch->number);
+			if (n > 1) {
+				text_format(t, ", the first of %zu of %zu", n, of);
+			}
+		}
+	}
 }
 
 void epoch_list_done(struct epoch_list *list)

@@ -12,11 +12,12 @@
 #include "base/error.h"
 
 struct reader;
+struct text;
 
 // A number that the job printed (loss=0.31): the last one within the epoch.
 struct epoch_point {
 	char *name;
-	double value;
+	double value; // also NAN and INFINITY
 };
 
 struct epoch {
@@ -41,6 +42,8 @@ struct epoch_list {
 
 int epoch_list_load(struct reader *r, struct epoch_list *ret, struct error *e);
 void epoch_list_done(struct epoch_list *list);
+// Appends which points are not finite, if any: "loss is nan in epoch 3, the first of 4 of 6".
+void epoch_list_append_not_finite(struct text *t, const struct epoch_list *list);
 // The index of the epoch that contains t_ns; -1: none. `hint`: the index at which to start.
 ptrdiff_t epoch_at(const struct epoch_list *list, int64_t t_ns, size_t hint);
 // Duration without the time for which the job was stopped.

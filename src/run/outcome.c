@@ -65,6 +65,20 @@ bool outcome_parse(const char *word, enum outcome *ret)
 	return false;
 }
 
+void outcome_append_shown(struct text *t, enum outcome outcome)
+{
+	for (const char *c = words[outcome]; *c; c++) {
+		text_append(t, *c == '_' ? " " : c, 1);
+	}
+}
+
+void outcome_append_words(struct text *t)
+{
+	for (size_t i = 0; i < N_OUTCOMES; i++) {
+		text_format(t, "%s%s", i == 0 ? "" : i + 1 < N_OUTCOMES ? ", " : " or ", words[i]);
+	}
+}
+
 bool outcome_is_success(enum outcome outcome)
 {
 	return outcome == OUTCOME_SUCCESS || outcome == OUTCOME_STOPPED;

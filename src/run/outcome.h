@@ -14,6 +14,8 @@
 #include "base/error.h"
 #include "runfile/reader.h"
 
+struct text;
+
 enum outcome {
 	OUTCOME_SUCCESS,
 	OUTCOME_STOPPED, // by a stop rule of the sweep: a success, too
@@ -37,6 +39,10 @@ enum { EXIT_SKIPPED = 77 };
 // "out_of_memory": the word of the key and of tables.
 const char *outcome_word(enum outcome outcome);
 bool outcome_parse(const char *word, enum outcome *ret);
+// The same for people: "out of memory".
+void outcome_append_shown(struct text *t, enum outcome outcome);
+// Appends all words: "success, stopped, ... or unknown".
+void outcome_append_words(struct text *t);
 // Success and stopped. Tables, figures and pages use only the numbers of such runs.
 bool outcome_is_success(enum outcome outcome);
 

@@ -70,9 +70,19 @@ int database_error(sqlite3 *database, int result, struct error *e, const char *c
 {
 	int r = database_errno(database, result);
 	const char *text = database ? sqlite3_errmsg(database) : sqlite3_errstr(result);
+	if (r == -ENOSPC) { // for callers one case, for users three
+		int code = database_no_room(database);
+		return error_set(e, ENOSPC, "%s: %s", context, strerrordesc_np(code));
+	}
 	return r == -EIO || r == -EINVAL || r == -EBADMSG
 	               ? error_set(e, -r, "%s: %s", context, text)
 	               : error_errno(e, -r, "%s", context);
+}
+
+int database_no_room(sqlite3 *database)
+{
+	int code = database ? sqlite3_system_errno(database) : 0;
+	return is_no_room(code) ? code : ENOSPC;
 }
 
 int database_exec(sqlite3 *database, const char *sql)

@@ -51,6 +51,12 @@ extern const char schema_sql[];
 // SQLite's result as -errno. -ENOSPC: a full disk, a quota, or a limit on the file size.
 int database_errno(sqlite3 *database, int result);
 
+// Why the last write of the connection, which was -ENOSPC, failed: ENOSPC, EDQUOT or EFBIG.
+int database_no_room(sqlite3 *database);
+
+// Text of the event `disk_full` begins like this, unless a quota or a limit was the reason.
+#define DISK_IS_FULL "the disk is full"
+
 // Fills e from the last failure of the connection: "CONTEXT: text", and returns -errno.
 int database_error(sqlite3 *database, int result, struct error *e, const char *context);
 

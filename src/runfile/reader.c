@@ -1530,11 +1530,12 @@ static void find_part(struct reader *r)
 	r->part_end_ns = last_ns < 0 ? 0 : last_ns < end_ns ? last_ns : end_ns;
 	const char *text = (const char *)sqlite3_column_text(row, 2);
 	_cleanup_text_ struct text why = {0};
-	text_append_string(&why, "the ");
-	if (sqlite3_column_int(row, 1) || !text) {
-		text_append_string(&why, "disk was full");
+	bool no_room = sqlite3_column_int(row, 1);
+	if (!text || (no_room && strncmp(text, DISK_IS_FULL, strlen(DISK_IS_FULL)) == 0)) {
+		text_append_string(&why, "the disk was full");
 	} else {
-		text_append_printable(&why, text, strcspn(text, ";"));
+		text_append_string(&why, no_room ? "" : "the ");
+		text_append_printable(&why, text, strcspn(text, no_room ? ":" : ";"));
 	}
 	r->part = text_steal(&why);
 	sqlite3_finalize(row);

@@ -1210,6 +1210,7 @@ static int writer_merge_spans(struct writer *w)
 // The disk is full: the batch is given up, the reserve makes room for saying so.
 static void disk_is_full(struct writer *w)
 {
+	int code = database_no_room(w->database);
 	w->full = true;
 	span_rows_clear(&w->spans); // of the same batch; the end of the run needs the room
 	if (!sqlite3_get_autocommit(w->database)) {
@@ -1221,7 +1222,11 @@ static void disk_is_full(struct writer *w)
 	}
 	if (writer_begin(w) == 0 &&
 		writer_insert_event(w, w->last_ns, "disk_full", 0,
-			"the disk is full: nothing is recorded after this") == 0) {
+			code == EFBIG    ? "the limit of file sizes was reached: nothing is "
+					   "recorded after this"
+			: code == EDQUOT ? "the disk quota was used up: nothing is recorded after "
+					   "this"
+					 : DISK_IS_FULL ": nothing is recorded after this") == 0) {
 		database_exec(w->database, "COMMIT");
 	}
 	if (!sqlite3_get_autocommit(w->database)) {

@@ -298,14 +298,14 @@ static double epoch_rate(const struct epoch *epoch)
 	return epoch->samples > 0 && seconds > 0 ? (double)epoch->samples / seconds : NAN;
 }
 
-static double epoch_point(const struct epoch *epoch, const char *name)
+static const struct epoch_point *epoch_point(const struct epoch *epoch, const char *name)
 {
 	for (size_t i = 0; i < epoch->n_points; i++) {
 		if (strcmp(epoch->points[i].name, name) == 0) {
-			return epoch->points[i].value;
+			return &epoch->points[i];
 		}
 	}
-	return NAN;
+	return NULL;
 }
 
 static json_t *epoch_columns(const struct analysis *a, const bool *known)
@@ -341,8 +341,11 @@ static json_t *epoch_row(const struct analysis *a, const bool *known, const stru
 		}
 	}
 	for (size_t i = 0; i < first->n_points && i < 4; i++) {
-		double value = epoch_point(epoch, first->points[i].name);
-		json_array_append_new(values, figure_json(value, EPOCH_NUMBER));
+		const struct epoch_point *point = epoch_point(epoch, first->points[i].name);
+		json_array_append_new(values, !point ? json_null()
+					      : isfinite(point->value)
+						      ? figure_json(point->value, EPOCH_NUMBER)
+						      : page_run_format("%g", point->value));
 	}
 	json_object_set_new(row, "name", page_run_format("epoch %lld", (long long)epoch->number));
 	json_object_set_new(row, "start", page_run_number((double)epoch->start_ns * 1e-9));
@@ -453,7 +456,10 @@ static json_t *page_notes(const struct analysis *a, const struct panel_list *pan
 	if (a->overview.memory.kind) {
 		_cleanup_text_ struct text kind = {0};
 		bool pss = strcmp(a->overview.memory.kind, "PSS") == 0;
-		text_format(&kind, "of the job is its %s%s.", a->overview.memory.kind,
+		bool largest = strcmp(a->overview.memory.kind, "resident") == 0;
+		text_format(&kind, "of the job is %s%s%s.",
+			largest ? "the resident size of its largest process" : "its ",
+			largest ? "" : a->overview.memory.kind,
 			pss ? ", and between the readings of that what its cgroup counts, or what "
 			      "each process has of its own, with what PSS had beyond it"
 			    : "");
@@ -1055,8 +1061,10 @@ static json_t *missing_json(const struct analysis *a)
 	for (size_t i = 0; i < a->tables.missing.n; i++) {
 		const struct missing_group *group = &a->tables.missing.items[i];
 		_cleanup_text_ struct text subject = {0};
-		missing_list_append_subject(&subject, &a->tables.metrics, group);
-		missing_append(json, subject.data, group->reason);
+		if (missing_list_append_subjects(
+			    &subject, &a->tables.metrics, &a->tables.missing, i)) {
+			missing_append(json, subject.data, group->reason);
+		}
 	}
 	return json;
 }

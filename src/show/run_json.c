@@ -103,7 +103,8 @@ static json_t *facts_json(const struct analysis *a)
 	json_object_set_new(run, "exit_status", known_integer(o->exit_status, -1));
 	json_object_set_new(run, "exit_signal", known_integer(o->exit_signal, 0));
 	json_object_set_new(run, "outcome", json_string(outcome_word(o->outcome.outcome)));
-	json_object_set_new(run, "outcome_text", json_from_text(o->outcome.text));
+	json_object_set_new(
+		run, "outcome_text", json_from_text(*o->outcome.text ? o->outcome.text : NULL));
 	json_object_set_new(run, "output", json_from_text(o->outcome.output));
 	json_object_set_new(run, "labels", run_json_labels(o->labels, o->n_labels));
 	json_object_set_new(run, "limits", limits_json(a->tables.reader));

@@ -120,13 +120,6 @@ static bool tells_more(enum outcome outcome)
 	       outcome == OUTCOME_PREEMPTED || outcome == OUTCOME_NODE_FAILURE;
 }
 
-static void append_words(struct text *t, const char *word)
-{
-	for (const char *c = word; *c; c++) {
-		text_append(t, *c == '_' ? " " : c, 1);
-	}
-}
-
 static void put_state(struct table *t, const struct digest *run)
 {
 	const struct overview o = {.state = run->state,
@@ -135,7 +128,7 @@ static void put_state(struct table *t, const struct digest *run)
 		.exit_signal = run->exit_signal};
 	_cleanup_text_ struct text outcome = {0};
 	if (tells_more(run->outcome)) {
-		append_words(&outcome, outcome_word(run->outcome));
+		outcome_append_shown(&outcome, run->outcome);
 		text_append_string(&outcome, run->damaged ? ", damaged" : "");
 	} else {
 		overview_append_outcome(&outcome, &o);

@@ -415,7 +415,7 @@ static void phase_cells(struct table *t, const struct phase *phase)
 	table_number(t, PHASE_MAX, phase->max_s);
 	table_number(t, PHASE_TOTAL, phase->total_s);
 	table_number(t, PHASE_SPANS, (double)phase->spans);
-	table_number(t, PHASE_APART, phase->apart);
+	table_boolean(t, PHASE_APART, phase->apart);
 }
 
 // The order of phases in an iteration, then time in no phase, then phases that are apart.
@@ -836,6 +836,7 @@ enum {
 	EPOCH_GPU_MEMORY,
 	EPOCH_STORAGE,
 	EPOCH_OPEN,
+	EPOCH_NOT_FINITE,
 	N_EPOCH_COLUMNS,
 	MAX_POINTS = 8, // columns for points of the job
 };
@@ -851,6 +852,7 @@ static const struct column epoch_columns[N_EPOCH_COLUMNS] = {
 	[EPOCH_GPU_MEMORY] = {"gpu_memory_peak_bytes", "GPU MEMORY", COLUMN_BYTES, 2},
 	[EPOCH_STORAGE] = {"storage_read_bytes", "READ FROM STORAGE", COLUMN_BYTES, 4},
 	[EPOCH_OPEN] = {"open", NULL, COLUMN_WHOLE, 0},
+	[EPOCH_NOT_FINITE] = {"not_finite", NULL, COLUMN_LABEL, 0},
 };
 
 // The names of points, in the order of their first appearance.
@@ -931,6 +933,20 @@ static void epoch_memory_cells(struct table *t, const struct analysis *a, int64_
 	table_text(t, EPOCH_MEMORY_KIND, memory->kind);
 }
 
+// Programs get null for nan, as for what is not known: this tells them.
+static void not_finite_cell(struct table *t, const struct epoch *epoch)
+{
+	_cleanup_text_ struct text names = {0};
+	for (size_t i = 0; i < epoch->n_points; i++) {
+		const struct epoch_point *point = &epoch->points[i];
+		if (!isfinite(point->value)) {
+			text_format(&names, "%s%s=%g", names.length > 0 ? " " : "", point->name,
+				point->value);
+		}
+	}
+	table_text(t, EPOCH_NOT_FINITE, names.data);
+}
+
 static void epoch_row(struct table *t, const struct analysis *a, int64_t job,
 	const struct epoch *epoch, const struct epoch_memory *memory)
 {
@@ -938,7 +954,7 @@ static void epoch_row(struct table *t, const struct analysis *a, int64_t job,
 	double seconds = epoch_length_s(epoch);
 	table_integer(t, EPOCH_NUMBER, number);
 	table_number(t, EPOCH_SECONDS, seconds);
-	table_number(t, EPOCH_OPEN, epoch->open); // 1: it had not ended
+	table_boolean(t, EPOCH_OPEN, epoch->open);
 	table_number(t, EPOCH_RATE, epoch->samples > 0 ? (double)epoch->samples / seconds : NAN);
 	table_number(t, EPOCH_CPUS,
 		tables_epoch_figure(&a->tables, job, NAME_CPU_TIME, number, FIGURE_TOTAL) /
@@ -947,6 +963,7 @@ static void epoch_row(struct table *t, const struct analysis *a, int64_t job,
 	if (memory) {
 		epoch_memory_cells(t, a, job, number, memory);
 	}
+	not_finite_cell(t, epoch);
 	table_number(
 		t, EPOCH_GPU_MEMORY, gpus_epoch_figure(a, NAME_GPU_MEMORY, number, FIGURE_MAX));
 	table_number(t, EPOCH_STORAGE,
@@ -959,7 +976,7 @@ static void point_cells(
 	for (size_t i = 0; i < n; i++) {
 		for (size_t j = 0; j < epoch->n_points; j++) {
 			if (strcmp(epoch->points[j].name, names[i]) == 0) {
-				table_number(t, N_EPOCH_COLUMNS + i, epoch->points[j].value);
+				table_any_number(t, N_EPOCH_COLUMNS + i, epoch->points[j].value);
 			}
 		}
 	}

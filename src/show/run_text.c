@@ -250,13 +250,18 @@ static void print_allocated(const struct page *p)
 	}
 }
 
-// A warning of memory that grows: it costs no time yet, but will end the job.
+// Warnings of memory that grows, which costs no time yet, but will end the job, and of a training
+// that has diverged.
 static void print_warning(const struct page *p)
 {
-	_cleanup_text_ struct text line = {0};
+	_cleanup_text_ struct text line = {0}, lost = {0};
 	growth_append_warning(&line, &p->a->growth);
+	epoch_list_append_not_finite(&lost, &p->a->tables.epochs);
 	if (line.length > 0 && line.data) {
 		print_field(p, "Warning", line.data);
+	}
+	if (lost.length > 0 && lost.data) {
+		print_field(p, "Warning", lost.data);
 	}
 }
 

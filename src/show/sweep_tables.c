@@ -141,9 +141,9 @@ static const struct column shown[N_RESULT_MEASURES] = {
 	{"duration_seconds", "DURATION", COLUMN_SECONDS, 2},
 	{"data_share", "DATA", COLUMN_RATIO, 4},
 	{"cpus_used", "CPUS USED", COLUMN_NUMBER, 5},
-	{"host_memory_peak", "MEMORY", COLUMN_BYTES, 6},
+	{"host_memory_peak", "PEAK MEMORY", COLUMN_BYTES, 6},
 	{"gpu_utilization", "GPU", COLUMN_RATIO, 7},
-	{"device_memory_peak", "GPU MEMORY", COLUMN_BYTES, 8},
+	{"device_memory_peak", "PEAK GPU MEMORY", COLUMN_BYTES, 8},
 	{"cost", "COST", COLUMN_NUMBER, 2},
 	{"cost_per_epoch", "COST/EPOCH", COLUMN_NUMBER, 2},
 };
@@ -156,7 +156,7 @@ static void append_outcomes(struct text *t, const size_t counts[static N_OUTCOME
 			if (numbers) {
 				text_format(t, "%zu ", counts[i]);
 			}
-			text_append_string(t, outcome_word((enum outcome)i));
+			outcome_append_shown(t, (enum outcome)i);
 		}
 	}
 }
@@ -262,10 +262,11 @@ static void print_failures(const struct results *r, FILE *stream)
 			continue;
 		}
 		if (n++ < FAILURES_SHOWN) {
-			_cleanup_text_ struct text line = {0};
+			_cleanup_text_ struct text line = {0}, outcome = {0};
+			outcome_append_shown(&outcome, run->outcome);
 			text_append_printable(&line, run->outcome_text, strlen(run->outcome_text));
 			fprintf(stream, "%s%s %s: %s\n", n == 1 ? "\n" : "", run->name,
-				outcome_word(run->outcome), line.data ? line.data : "");
+				outcome.data ? outcome.data : "", line.data ? line.data : "");
 		}
 	}
 	if (n > FAILURES_SHOWN) {
@@ -346,7 +347,7 @@ static void print_end(const struct results *r, FILE *stream)
 	print_currency(r, stream);
 	print_failures(r, stream);
 	print_units(&r->catalogue, stream);
-	text_append_word(&next, r->sweep->directory);
+	text_append_path(&next, r->sweep->directory);
 	const char *directory = next.data ? next.data : "";
 	fprintf(stream, "\n%zu of %zu trials: %s\n", r->sweep->n_done, r->sweep->trials.n,
 		outcomes.data ? outcomes.data : "none complete");

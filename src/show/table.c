@@ -28,6 +28,8 @@ struct cell {
 	double number; // NAN: missing
 	int64_t integer; // if is_integer; `number` is then approximately the same
 	bool is_integer;
+	bool is_boolean; // `number` is 0 or 1
+	bool is_known; // also if `number` is not finite
 };
 
 struct table {
@@ -135,6 +137,24 @@ void table_number(struct table *t, size_t column, double value)
 	}
 }
 
+void table_any_number(struct table *t, size_t column, double value)
+{
+	struct cell *cell = last_row_cell(t, column);
+	if (cell) {
+		cell->number = value;
+		cell->is_known = true;
+	}
+}
+
+void table_boolean(struct table *t, size_t column, bool value)
+{
+	struct cell *cell = last_row_cell(t, column);
+	if (cell) {
+		cell->number = value;
+		cell->is_boolean = true;
+	}
+}
+
 void table_integer(struct table *t, size_t column, int64_t value)
 {
 	struct cell *cell = last_row_cell(t, column);
@@ -229,6 +249,8 @@ static char *cell_shown(const struct table *t, size_t row, size_t column)
 		append_integer(&shown, cell->integer);
 	} else if (isfinite(cell->number)) {
 		append_quantity(&shown, t->columns[column].kind, cell->number);
+	} else if (cell->is_known) {
+		text_format(&shown, "%g", cell->number);
 	} else if (!is_text(t->columns[column].kind)) {
 		text_append(&shown, "-", 1);
 	}
@@ -259,7 +281,7 @@ static bool column_is_empty(const struct table *t, size_t column)
 {
 	for (size_t r = 0; r < t->n_rows; r++) {
 		const struct cell *cell = &t->cells[r * t->n_columns + column];
-		if (cell->text || isfinite(cell->number)) {
+		if (cell->text || cell->is_known || isfinite(cell->number)) {
 			return false;
 		}
 	}
@@ -552,6 +574,7 @@ int table_print(const struct table *t, FILE *stream, const struct table_style *s
 static json_t *cell_json(const struct cell *cell)
 {
 	return cell->text         ? json_from_text(cell->text)
+	       : cell->is_boolean ? json_boolean(cell->number > 0)
 	       : cell->is_integer ? json_integer(cell->integer)
 	                          : json_from_number(cell->number);
 }

@@ -51,6 +51,10 @@ void table_set_title(struct table *t, size_t column, const char *title);
 void table_text(struct table *t, size_t column, const char *text);
 // NAN is missing.
 void table_number(struct table *t, size_t column, double value);
+// NAN and INFINITY are shown to people; for programs they are missing.
+void table_any_number(struct table *t, size_t column, double value);
+// true and false for programs.
+void table_boolean(struct table *t, size_t column, bool value);
 // Keeps every digit, also beyond 2^53.
 void table_integer(struct table *t, size_t column, int64_t value);
 

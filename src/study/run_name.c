@@ -88,7 +88,7 @@ static int add_entry(struct candidates *c, const char *directory, const char *en
 		return add(c, path_in(directory, entry),
 			strndup(entry, strlen(entry) - strlen(ENDING)));
 	}
-	path = kind == RUN_NAME_ANY ? path_in(directory, entry) : NULL;
+	path = kind != RUN_NAME_FILE ? path_in(directory, entry) : NULL;
 	if (path && (catalogue_is_sweep(path) || kept_advice_is_in(path))) {
 		char *name = NULL;
 		return add(c, take_pointer(path), asprintf(&name, "%s/", entry) < 0 ? NULL : name);
@@ -161,7 +161,7 @@ static enum finding try_path(const char *path, enum run_name_kind kind, char **r
 	struct stat status;
 	bool there = stat(path, &status) == 0;
 	bool fits = there &&
-	            (S_ISDIR(status.st_mode) ? kind == RUN_NAME_ANY : may_be_run(path, &status));
+	            (S_ISDIR(status.st_mode) ? kind != RUN_NAME_FILE : may_be_run(path, &status));
 	if (fits) {
 		*ret_path = strdup(path);
 		return FOUND_RUN;
@@ -211,10 +211,12 @@ static int say_none(
 	for (size_t i = 0; i < all.n; i++) {
 		suggest_consider(&nearest, name, all.items[i].name);
 	}
-	int r = error_set(e, ENOENT, "no run '%s' in %s%s%s%s", name,
+	const char *hint = kind == RUN_NAME_LISTED ? "" : " (strain ls lists the runs)";
+	int r = error_set(e, ENOENT, "no %s '%s' in %s%s%s%s",
+		kind == RUN_NAME_LISTED ? "directory, sweep or run" : "run", name,
 		here ? "the current directory" : places->paths[0],
-		nearest.word ? "; did you mean '" : " (strain ls lists the runs)",
-		nearest.word ? nearest.word : "", nearest.word ? "'?" : "");
+		nearest.word ? "; did you mean '" : hint, nearest.word ? nearest.word : "",
+		nearest.word ? "'?" : "");
 	candidates_done(&all);
 	return r;
 }

@@ -18,6 +18,7 @@ bool run_name_is_back(const char *word);
 enum run_name_kind {
 	RUN_NAME_FILE, // a run
 	RUN_NAME_ANY, // a run, a sweep, a folder of `strain advise`, or a directory of runs
+	RUN_NAME_LISTED, // the same, for strain ls: errors do not refer to it
 };
 
 // Finds the path that `name` refers to, owned by the caller. An existing path is returned

@@ -62,10 +62,10 @@ static int check_condition(const struct condition *c, struct error *e)
 		text_append_string(&word, c->value);
 		underscore(&word);
 		if (word.data && !outcome_parse(word.data, &outcome)) {
-			return error_set(e, EINVAL,
-				"outcome: expected success, stopped, out_of_memory, time_limit, "
-				"crash, interrupted, skipped or refused, found '%s'",
-				c->value);
+			_cleanup_text_ struct text words = {0};
+			outcome_append_words(&words);
+			return error_set(e, EINVAL, "outcome: expected %s, found '%s'",
+				words.data ? words.data : "a known word", c->value);
 		}
 	} else if (measure < N_MEASURES && measure != MEASURE_VERDICT) {
 		double bound = strtod(c->value, &end);

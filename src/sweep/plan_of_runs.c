@@ -163,11 +163,18 @@ static char *read_text(const char *directory)
 	return text_steal(&plan);
 }
 
+// Placeholders, ${t}, need no quotes: they are not a shell's.
 static char *command_of(const struct plan *plan)
 {
 	struct text command = {0};
 	for (size_t i = 0; i < plan->n_command; i++) {
-		text_format(&command, "%s%s", i ? " " : "", plan->command[i]);
+		const char *word = plan->command[i];
+		text_append_string(&command, i ? " " : "");
+		if (*word && !strpbrk(word, " \t\n'\"\\*?<>|&;()[]~#`!")) {
+			text_append_string(&command, word);
+		} else {
+			text_append_word(&command, word);
+		}
 	}
 	return text_steal(&command);
 }

@@ -888,9 +888,11 @@ static int go_on_changing(const struct sweep_options *options, struct sweep *swe
 		return 0;
 	}
 	if (options->look) {
+		_cleanup_text_ struct text word = {0};
+		text_append_path(&word, sweep->directory);
 		return error_set(e, ESTALE,
 			"%s: a change of its plan is incomplete (strain sweep %s completes it)",
-			sweep->directory, sweep->directory);
+			sweep->directory, word.data ? word.data : "");
 	}
 	int result = finish_change(options, sweep, e);
 	if (result < 0) {
@@ -1140,12 +1142,15 @@ static int check_new(
 static int check_masked(const struct sweep_options *options, const struct sweep *sweep,
 	const char *path, struct error *e)
 {
-	return only_looks(options) || !sweep->plan.masked
-	               ? 0
-	               : error_set(e, EINVAL,
-				 "%s: secrets are left out of it (***): resume with the original "
-				 "plan (strain sweep PLAN.yaml -o %s)",
-				 path, sweep->directory);
+	if (only_looks(options) || !sweep->plan.masked) {
+		return 0;
+	}
+	_cleanup_text_ struct text word = {0};
+	text_append_path(&word, sweep->directory);
+	return error_set(e, EINVAL,
+		"%s: secrets are left out of it (***): resume with the original plan (strain sweep "
+		"PLAN.yaml -o %s)",
+		path, word.data ? word.data : "");
 }
 
 // Trials that Slurm has are those of the plan they were submitted with.

@@ -494,7 +494,7 @@ epochs_of() { # FOLDER SECONDS...
 		sqlite3 cut/$n.strain "UPDATE run SET value = 'cut_off' WHERE key = 'state'; DELETE FROM run WHERE key = 'status'"
 		echo nothing >cut/no$n.strain
 	done
-	run -0 --separate-stderr "$STRAIN" compare cut --all
+	run -1 --separate-stderr "$STRAIN" compare cut --all
 	[ "$(grep -c 'cut/no' <<<"$stderr")" = 1 ] || { echo "$stderr"; false; }
 	notes 4
 	[[ "$stderr" == *"strain: 4 "*"cut/no"* ]]
@@ -614,6 +614,7 @@ epochs_of() { # FOLDER SECONDS...
 }
 
 @test "figures, and what they need" {
+	fails_with 2 "'a.pdf'" --figure scaling -- "$STRAIN" compare -o a.pdf paper.sweep
 	fails_with 2 --figure "'scalin'" "'scaling'" -- "$STRAIN" compare paper.sweep --figure scalin -o a.svg
 	fails_with 2 .pdf .svg .png a.tex -- "$STRAIN" compare paper.sweep --figure bars -o a.tex
 	fails_with 1 "--figure timeline" 4 14 --where -- "$STRAIN" compare paper.sweep --figure timeline -o a.svg

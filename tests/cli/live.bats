@@ -38,7 +38,7 @@ teardown() {
 	/usr/bin/python3 -c 'import json
 run = json.load(open("show.json"))
 assert run["run"]["state"] == "live" and run["run"]["exit_status"] is None, run["run"]
-assert run["epochs"][0]["open"] == 1, run["epochs"]'
+assert run["epochs"][0]["open"] is True, run["epochs"]'
 	run -0 --separate-stderr "$STRAIN" ls .
 	[[ "${lines[1]}" == "live "*" live "* ]]
 	"$STRAIN" ls --json . | valid_json

@@ -141,6 +141,12 @@ print(run["state"], run["exit_status"], run["exit_signal"], sep=", ")' "$1"
 	done
 }
 
+@test "what is neither a run nor there is one line, and a failure" {
+	fails_with 1 other.txt -- "$STRAIN" ls other.txt
+	fails_with 1 "'nope'" -- "$STRAIN" ls nope
+	[[ "$stderr" != *"strain ls"* ]]
+}
+
 @test "ls and show have the same words for how a run stands" {
 	mkdir "$BATS_TEST_TMPDIR/states" && cd "$BATS_TEST_TMPDIR/states"
 	for status in 0:exit0 256:exit1 9:killed 35:realtime; do
@@ -197,6 +203,8 @@ assert sweep["path"] == "a.sweep"'
 }
 
 @test "wrong usage says what was expected" {
+	fails_with 2 outcome success cancelled preempted node_failure unknown "'foo'" -- \
+		"$STRAIN" ls --where outcome=foo
 	fails_with 2 --where LABEL=VALUE "'batch_size'" "strain ls --help" -- "$STRAIN" ls --where batch_size
 	fails_with 2 "'--sort'" "strain ls --help" -- "$STRAIN" ls --sort
 }

@@ -105,7 +105,7 @@ run.commit()'
 # 1 for each epoch that had not ended when the run did
 open_epochs() {
 	"$STRAIN" show --json run.strain |
-		/usr/bin/python3 -c 'import json, sys; print(*(e["open"] for e in json.load(sys.stdin)["epochs"]))'
+		/usr/bin/python3 -c 'import json, sys; print(*(int(e["open"]) for e in json.load(sys.stdin)["epochs"]))'
 }
 
 @test "an epoch that its job's end cut short did not end" {

@@ -46,6 +46,12 @@ print(*(run["name"] for run in json.load(sys.stdin)))'); do
 	[ "$output" = train-3 ]
 }
 
+@test "a short name that is not there suggests no other" {
+	cp eval-1.strain io1.strain
+	fails_with 1 "'t1'" "strain ls" -- "$STRAIN" show t1
+	fails_with 1 "'trian-3'" "'train-3'" -- "$STRAIN" show trian-3
+}
+
 @test "the beginning of one name is enough, a whole name is never the beginning of another" {
 	[ "$(shown ev)" = eval-1 ]
 	[ "$(shown train-3)" = train-3 ]
@@ -162,6 +168,18 @@ print(*(run["name"] for run in json.load(sys.stdin)))')" = 0001-1 ]
 	cd /
 	chmod u+w "$folder/runs"
 	rm -r "$folder"
+}
+
+@test "where the folder does not exist, the lists have the runs of the other one, too" {
+	export STRAIN_DIR=/proc/nowhere
+	fails_with 1 /proc/nowhere -- "$STRAIN" ls
+	mkdir -p "$XDG_STATE_HOME/strain"
+	cp train-1.strain train-3.strain "$XDG_STATE_HOME/strain"
+	run -0 --separate-stderr "$STRAIN" ls
+	notes_only /proc/nowhere "No such file or directory" "$XDG_STATE_HOME/strain"
+	[ "${#lines[@]}" = 3 ]
+	run -0 --separate-stderr "$STRAIN" compare
+	notes /proc/nowhere "$XDG_STATE_HOME/strain"
 }
 
 @test "run -o completes the name" {

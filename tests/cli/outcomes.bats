@@ -119,7 +119,7 @@ no_advice() {
 
 @test "a job that ended well leaves nothing of its output in the run" {
 	"$STRAIN" run -o run.strain sh -c 'echo secret' >log 2>&1
-	[ "$(shown 'd["run"]["output"], d["run"]["outcome"]')" = "(None, 'success')" ]
+	[ "$(shown 'd["run"]["output"], d["run"]["outcome"], d["run"]["outcome_text"]')" = "(None, 'success', None)" ]
 }
 
 @test "CUDA out of memory is an outcome" {

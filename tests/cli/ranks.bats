@@ -139,9 +139,12 @@ c.commit()' "$1" "$2"
 @test "a directory without such a job, and a name that is empty" {
 	"$STRAIN" run -o runs/one.strain -- true
 	run -1 "$STRAIN" show runs
-	[ "$output" = "strain: runs: no two runs of one job" ]
+	[[ "$output" == "strain: runs: no two runs of one job"*"strain ls runs"* ]]
 	mkdir empty
-	run -1 "$STRAIN" show empty
+	fails_with 1 empty "no runs" -- "$STRAIN" show empty
+	cp -r runs a.sweep
+	touch a.sweep/lock a.sweep/plan.yaml
+	fails_with 1 a.sweep "strain compare a.sweep" "strain ls a.sweep" "strain report a.sweep" -- "$STRAIN" show a.sweep
 	run -125 "$STRAIN" run --job '' -- true
 	[[ "$output" == *"--job: expected a name, found nothing"* ]]
 	# torchrun's name of a job without one
@@ -254,7 +257,7 @@ rank_with() {
 		SLURM_JOB_ID=7 SLURM_NTASKS=3 "$STRAIN" run -o "more/$i.strain" -- true
 	done
 	run -1 "$STRAIN" show more
-	[ "$output" = "strain: more: no two runs of one job" ]
+	[[ "$output" == "strain: more: no two runs of one job"* ]]
 }
 
 @test "of ranks that each have a run, the first prints its verdict, and one that fails" {

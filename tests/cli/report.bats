@@ -112,6 +112,19 @@ setup() {
 	END
 }
 
+@test "a reason for which several things are missing is listed once" {
+	"$STRAIN" run --no-verdict -o none.strain sleep 0.2
+	"$STRAIN" report none.strain -o none.html
+	/usr/bin/python3 - none.html <<-'EOF'
+		import json, sys
+		page = open(sys.argv[1], encoding="utf-8").read()
+		at = page.rindex('"missing":[') + len('"missing":')
+		missing = json.JSONDecoder().raw_decode(page[at:])[0]
+		reasons = [m["reason"] for m in missing]
+		assert reasons and len(reasons) == len(set(reasons)), reasons
+	EOF
+}
+
 @test "a full disk is an error" {
 	[ -w /dev/full ] || skip 'no /dev/full'
 	run -1 sh -c '"$STRAIN" report run.strain -o - >/dev/full'

@@ -45,13 +45,13 @@ print($2)"
 
 @test "what the plan knows: command, baseline, how many, which label comes first" {
 	cat >tiny.sweep/plan.yaml <<-'EOT'
-		command: [train, "${workers}", "${batch_size}"]
+		command: [sh, -c, "train ${workers}; exit 0", "${batch_size}"]
 		parameters: {workers: {values: [1, 2]}, batch_size: {values: [8, 32]}}
 		repeats: 3
 		baseline: {batch_size: 8}
 	EOT
 	"$STRAIN" report tiny.sweep -o page.html
-	[ "$(data page.html 'data["command"], data["baseline"], data["planned"]')" = "train \${workers} \${batch_size} [['batch_size', '8']] 12" ]
+	[ "$(data page.html 'data["command"], data["baseline"], data["planned"]')" = "sh -c 'train \${workers}; exit 0' \${batch_size} [['batch_size', '8']] 12" ]
 	[ "$(data page.html '*[label["name"] for label in data["labels"]]')" = 'workers batch_size' ]
 	# A plan that is none is shown, and no more.
 	echo 'command: [' >tiny.sweep/plan.yaml

@@ -147,6 +147,12 @@ fails_125() {
 	[ -z "$(ls -A directory)" ]
 }
 
+@test "a limit of file sizes is not taken for a full disk" {
+	ulimit -f 20
+	fails_with 125 run.strain "File too large" -- "$STRAIN" run -o run.strain touch was-run
+	[ ! -e was-run ]
+}
+
 @test "a default folder that cannot be written means the state folder, and says so" {
 	export STRAIN_DIR=/proc/nowhere XDG_STATE_HOME="$BATS_TEST_TMPDIR/state"
 	run -0 --separate-stderr "$STRAIN" run sh -c 'echo ran'
@@ -157,10 +163,12 @@ fails_125() {
 }
 
 @test "where nothing can be written the job runs all the same" {
-	STRAIN_DIR=/proc/nowhere XDG_STATE_HOME=/proc/nowhere run -3 --separate-stderr \
+	STRAIN_DIR=/proc/nowhere XDG_STATE_HOME=/proc/noplace run -3 --separate-stderr \
 		"$STRAIN" run sh -c 'echo ran; exit 3'
 	[ "$output" = ran ]
-	notes /proc/nowhere
+	notes_only "not recording" /proc/nowhere "No such file or directory" /proc/noplace/strain
+	STRAIN_DIR=/proc/nowhere run -0 --separate-stderr env -u XDG_STATE_HOME -u HOME "$STRAIN" run true
+	notes_only /proc/nowhere XDG_STATE_HOME HOME
 }
 
 @test "a pid that is gone, is no number, or comes with a command" {
@@ -173,6 +181,14 @@ fails_125() {
 	fails_125 --pid many
 	fails_125 --pid $$ true
 	fails_125 --pid $$ --epoch-pattern x
+	fails_125 --pid $$ --lines
+	notes --lines
+}
+
+@test "lines without the hooks that sample them are refused" {
+	fails_with 125 --lines --no-hooks -- "$STRAIN" run --lines --no-hooks touch was-run
+	fails_with 125 --lines --no-markers -- "$STRAIN" run --no-markers --lines touch was-run
+	[ ! -e was-run ]
 }
 
 @test "a process of another user is refused" {
@@ -215,6 +231,18 @@ fails_125() {
 	"$STRAIN" run --pid "$job"
 	wait "$job"
 	[[ "$(basename "$(only_run)")" =~ ^serve-[0-9]{8}-[0-9]{6}\.strain$ ]]
+}
+
+@test "the commands printed at the end work for any name" {
+	local name
+	mkdir -p -- '-d'
+	for name in -dash "new
+line" "it's \\ here" $'\xff\u202e' -d/x; do
+		"$STRAIN" run -o "$name" true 2>said
+		grep -o 'strain show .*' said >command
+		run -0 bash -c 'strain() { "$STRAIN" "$@"; }; . ./command'
+		[[ "$output" == *true* ]]
+	done
 }
 
 @test "runs that start together do not share a file" {

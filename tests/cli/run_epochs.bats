@@ -14,6 +14,22 @@ record() {
 		"$@"
 }
 
+@test "a loss that is not a number is shown, and said" {
+	"$STRAIN" run --epoch-pattern '^epoch (?<epoch>\d+) loss=(?<loss>\S+) acc=(?<acc>\S+)' -o run.strain --force \
+		sh -c 'for l in 0.5 nan -inf; do i=$((i + 1)); echo "epoch $i loss=$l acc=0.$i"; sleep 0.1; done' \
+		>out 2>said
+	line_names "$(head -n 1 said)" strain: loss nan 2 3
+	[ "$(json '[(e["loss"], e["acc"], e["not_finite"]) for e in d["epochs"]]' "$STRAIN" show run.strain)" = \
+		"[(0.5, 0.1, None), (None, 0.2, 'loss=nan'), (None, 0.3, 'loss=-inf')]" ]
+	run -0 "$STRAIN" show run.strain
+	prints Warning loss nan "epoch 2"
+	grep -qE '^ *2 .* nan( |$)' <<<"$output"
+	grep -qE '^ *3 .* -inf( |$)' <<<"$output"
+	# Another job has none of this.
+	"$STRAIN" run --epoch-pattern '^epoch (?<epoch>\d+) loss=(?<loss>\S+)' -o run.strain --force sh -c "$JOB" 2>said
+	run ! grep -E 'nan|inf' said
+}
+
 # Number and loss of each epoch, in order.
 epochs() {
 	python_sql run.strain "SELECT e.number, p.value FROM span e JOIN span p

@@ -42,6 +42,13 @@ assert "strain " + json.load(sys.stdin)["version"] == sys.argv[1]' "$("$STRAIN" 
 	fails_with 2 "'2'" "strain version --help" -- "$STRAIN" version 2
 }
 
+@test "every command prints the list of its options" {
+	for command in $("$STRAIN" --help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p'); do
+		run -0 --separate-stderr "$STRAIN" "$command" --usage
+		line_names "${lines[0]}" "strain $command"
+	done
+}
+
 @test "a mistyped command gets a suggestion" {
 	fails_with 2 "'rnu'" "'run'" -- "$STRAIN" rnu
 }
@@ -50,4 +57,20 @@ assert "strain " + json.load(sys.stdin)["version"] == sys.argv[1]' "$("$STRAIN" 
 	fails_with 2 "'vresion'" "'version'" -- "$STRAIN" vresion
 	fails_with 2 "'frobnicate'" "strain --help" -- "$STRAIN" frobnicate
 	run ! grep -o "'[a-z]*'[^']*'[a-z]*'" <<<"$stderr"
+	fails_with 2 "'-x'" "strain --help" -- "$STRAIN" -x
+	[[ "$stderr" != *"'ls'"* ]]
+}
+
+@test "a mistyped option gets a suggestion, in every command" {
+	fails_with 2 "'--jsn'" "'--json'" -- "$STRAIN" show --jsn
+	fails_with 2 "'--dryrun'" "'--dry-run'" -- "$STRAIN" sweep --dryrun plan.yaml
+	fails_with 2 "'--valeu'" "'--value'" -- "$STRAIN" compare --valeu duration
+	fails_with 125 "'--intervall'" "'--interval'" -- "$STRAIN" run --intervall=5 true
+	fails_with 125 "'-xo'" "strain run --help" -- "$STRAIN" run -xo a true
+	fails_with 125 --no-hooks --no-markers -- "$STRAIN" run --no true
+}
+
+@test "a value that an option does not take is named" {
+	fails_with 2 "'--json'" "'3'" -- "$STRAIN" show --json=3
+	fails_with 125 "'--force'" "'1'" -- "$STRAIN" run --force=1 true
 }

@@ -167,7 +167,7 @@ LEFT=' [0-9.]* \(ms\|s\|min\) [a-z]*$'
 		[ "$(key plan.sweep/000$i-1.strain outcome)" = $outcome ]
 	done
 	line_names "$(key plan.sweep/0005-1.strain outcome_text)" "5.0 s"
-	prints 5 "1 success" "1 out_of_memory" "1 time_limit" "1 crash" "1 skipped"
+	prints 5 "1 success" "1 out of memory" "1 time limit" "1 crash" "1 skipped"
 	prints 0002-1 crash 3 "cannot open the data"
 	prints 0003-1 skipped "no such framework here"
 	# Only failures keep what they printed.

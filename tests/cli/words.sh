@@ -176,6 +176,13 @@ words() {
 	for run in empty.strain text.strain folder nowhere.strain; do
 		say show "$run"
 	done
+	say show ends
+	say show paper.sweep
+	say ls nowhere
+	say ls text.strain
+	say compare paper.sweep -o page.pdf
+	say show --jsn
+	say show --json=3
 	say sweep nowhere.yaml
 	say sweep folder
 	say sweep gil.strain

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <math.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -90,9 +91,14 @@ static void test_groups_become_numbers(void **state)
 	feed_text(&s, "Epoch 3/10 loss=1.5e-2 acc=nan\n");
 	assert_int_equal(s.seen.n, 1);
 	assert_int_equal(s.seen.last.number, 3);
+	assert_int_equal(s.seen.last.n_points, 2);
+	assert_string_equal(s.seen.last.points[0].name, "acc");
+	assert_true(isnan(s.seen.last.points[0].value));
+	assert_string_equal(s.seen.last.points[1].name, "loss");
+	assert_true(s.seen.last.points[1].value == 1.5e-2);
+	feed_text(&s, "Epoch 3/10 loss=-Inf acc=nano\n");
 	assert_int_equal(s.seen.last.n_points, 1);
-	assert_string_equal(s.seen.last.points[0].name, "loss");
-	assert_true(s.seen.last.points[0].value == 1.5e-2);
+	assert_true(s.seen.last.points[0].value == -INFINITY);
 	feed_text(&s, "Epoch 4/10 loss=-1 acc=.5 lr=1e999\n");
 	assert_int_equal(s.seen.last.n_points, 2);
 	feed_text(&s, "Epoch 99999999999999999999/10 loss=0x10 acc=1.2.3\n");

@@ -52,6 +52,42 @@ static void test_lines_stay_lines(void **state)
 	assert_string_equal(shown, "a\\r\nb\\x1b\n");
 }
 
+static void expect_word(const char *raw, const char *wanted)
+{
+	struct text t = {0};
+	text_append_word(&t, raw);
+	_cleanup_free_ char *word = text_steal(&t);
+	assert_string_equal(word, wanted);
+}
+
+static void test_words_are_those_of_a_shell(void **state)
+{
+	(void)state;
+	expect_word("a/b.strain", "a/b.strain");
+	expect_word("", "''");
+	expect_word("a b", "'a b'");
+	expect_word("it's", "'it'\\''s'");
+	expect_word("new\nline", "$'new\\nline'");
+	expect_word("\x1b'\\\xff", "$'\\x1b\\'\\\\\\xff'");
+	expect_word("\u00e9\u202e", "$'\u00e9\\xe2\\x80\\xae'");
+}
+
+static void expect_path(const char *raw, const char *wanted)
+{
+	struct text t = {0};
+	text_append_path(&t, raw);
+	_cleanup_free_ char *path = text_steal(&t);
+	assert_string_equal(path, wanted);
+}
+
+static void test_paths_are_no_options(void **state)
+{
+	(void)state;
+	expect_path("-dash.strain", "./-dash.strain");
+	expect_path("a-dash.strain", "a-dash.strain");
+	expect_path("-new\nline", "$'./-new\\nline'");
+}
+
 static void test_nothing_appended_is_an_empty_string(void **state)
 {
 	(void)state;
@@ -92,6 +128,8 @@ int main(void)
 		cmocka_unit_test(test_json_escapes_what_would_break_it),
 		cmocka_unit_test(test_printable_escapes_what_is_not_seen),
 		cmocka_unit_test(test_lines_stay_lines),
+		cmocka_unit_test(test_words_are_those_of_a_shell),
+		cmocka_unit_test(test_paths_are_no_options),
 		cmocka_unit_test(test_nothing_appended_is_an_empty_string),
 		cmocka_unit_test(test_quantities),
 	};

@@ -20,6 +20,13 @@ export function make<K extends keyof HTMLElementTagNameMap>(
 	return element;
 }
 
+/** Prose in which no option, such as --memory, is broken after a hyphen. */
+export function prose(text: string): Child[] {
+	return text
+		.split(/(--[a-z][a-z-]*)/)
+		.map((part) => (part.startsWith('--') ? make('span', 'option', part) : part));
+}
+
 /** A card with its heading, which names the region. */
 export function card(title: string, className: string, ...children: Child[]): HTMLElement {
 	const heading = make('h2', '', title);

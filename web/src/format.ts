@@ -34,14 +34,14 @@ const TIMES: [number, string][] = [
 	[60, 'min'],
 	[1, 's'],
 	[1e-3, 'ms'],
-	[1e-6, 'µs'],
+	[1e-6, 'us'],
 ];
 
 /** The scale for values up to `most`. */
 export function scaleFor(unit: Unit, most: number): Scale {
 	if (unit === 's') {
 		const least = most > 0 ? most : 1;
-		const [factor, name] = TIMES.find(([f]) => least >= (f > 1 ? 2 : 0.9995) * f) ?? [1e-6, 'µs'];
+		const [factor, name] = TIMES.find(([f]) => least >= (f > 1 ? 2 : 0.9995) * f) ?? [1e-6, 'us'];
 		return { factor, name };
 	}
 	const base = PREFIXED[unit];
@@ -121,6 +121,9 @@ export function quantity(unit: Unit, value: number): string {
 	}
 	const scale = scaleFor(unit, value);
 	const shown = isCount(unit) ? digits(Math.round(value)) : digits(value / scale.factor);
+	if (unit === '{cpu}' && shown === '1') {
+		return '1 CPU';
+	}
 	return isCount(unit) ? shown : `${shown} ${scale.name}`;
 }
 
@@ -163,7 +166,7 @@ export function clock(t: number, step: number): string {
 /** A duration: "86 ms", "41.2 s", "2 min 4 s", "3 h 12 min". */
 export function duration(seconds: number): string {
 	if (seconds < 0.9995) {
-		return seconds < 0.0009995 ? `${digits(seconds * 1e6)} µs` : `${digits(seconds * 1e3)} ms`;
+		return seconds < 0.0009995 ? `${digits(seconds * 1e6)} us` : `${digits(seconds * 1e3)} ms`;
 	}
 	if (seconds < 99.95) {
 		return `${threeDigits(seconds)} s`;

@@ -5,7 +5,7 @@
 // have no panel; the notes at the end list what was missing and why.
 
 import type { Report, Run, Tile, Verdict } from './contract';
-import { card, button, make } from './dom';
+import { card, button, make, prose } from './dom';
 import { cpuTimeCard } from './cpu_time';
 import { clock, date, duration } from './format';
 import { iterationCards } from './iterations';
@@ -39,9 +39,9 @@ function about(run: Run): HTMLElement {
 }
 
 function verdictCard(verdict: Verdict): HTMLElement {
-	const says = make('div', '', make('h2', '', 'Verdict'), make('p', 'headline', verdict.title));
+	const says = make('div', '', make('h2', '', 'Verdict'), make('p', 'headline', ...prose(verdict.title)));
 	const facts = evidence(verdict);
-	says.append(...verdict.text.map((text) => make('p', 'why', text)), ...(facts ? [facts] : []));
+	says.append(...verdict.text.map((text) => make('p', 'why', ...prose(text))), ...(facts ? [facts] : []));
 	const parts: HTMLElement[] = [says];
 	if (verdict.advice.length > 0) {
 		const items = verdict.advice.map((advice) =>
@@ -49,7 +49,7 @@ function verdictCard(verdict: Verdict): HTMLElement {
 				'li',
 				'',
 				advice.gain ? make('span', 'gain', advice.gain) : null,
-				make('span', '', advice.title, advice.text ? make('small', '', advice.text) : null),
+				make('span', '', ...prose(advice.title), advice.text ? make('small', '', ...prose(advice.text)) : null),
 			),
 		);
 		parts.push(make('div', '', make('h2', '', 'What to try'), make('ol', 'try', ...items)));
@@ -63,7 +63,7 @@ function evidence(verdict: Verdict): HTMLElement | null {
 	if (verdict.evidence.length === 0) {
 		return null;
 	}
-	const items = verdict.evidence.flatMap(({ what, value }) => [make('dt', '', what), make('dd', '', value)]);
+	const items = verdict.evidence.flatMap(({ what, value }) => [make('dt', '', what), make('dd', '', ...prose(value))]);
 	return make('dl', 'evidence', ...items);
 }
 

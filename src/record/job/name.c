@@ -141,8 +141,12 @@ int name_reserve(const char *name, char **ret_path, struct beneath_file *ret_fil
 	if (state) {
 		make_directories(state);
 	}
-	if (!state || reserve_in(state, name, ret_path, ret_file) < 0) {
-		return error_errno(e, -first, "cannot write to %s", shown);
+	int second = state ? reserve_in(state, name, ret_path, ret_file) : -ENOENT;
+	if (second < 0) {
+		return error_set(e, -first, "cannot write to %s (%s), nor to %s (%s)", shown,
+			strerrordesc_np(-first), state ? state : "$XDG_STATE_HOME/strain",
+			state ? strerrordesc_np(-second)
+			      : "neither XDG_STATE_HOME nor HOME is an absolute path");
 	}
 	struct text notice = {0};
 	text_format(&notice, "cannot write to %s (%s); recording to %s", shown,

@@ -253,11 +253,23 @@ int launcher_run(const struct run_options *options)
 
 enum { READY_TIMEOUT_MS = 10000 };
 
+// The commands that are printed name the file: "-a.strain" would be one of their options.
+static int keep_from_options(char **path, struct error *e)
+{
+	char *given = *path;
+	if (given && *given == '-') {
+		*path = NULL;
+		(void)!asprintf(path, "./%s", given);
+		free(given);
+	}
+	return *path ? 0 : error_errno(e, ENOMEM, "cannot record");
+}
+
 static int choose_path(struct launcher *l, struct error *e)
 {
 	if (l->options.output) {
 		l->path = strdup(l->options.output);
-		return l->path ? 0 : error_errno(e, ENOMEM, "cannot record");
+		return keep_from_options(&l->path, e);
 	}
 	char name[128];
 	_cleanup_free_ char *notice = NULL;
@@ -271,7 +283,7 @@ static int choose_path(struct launcher *l, struct error *e)
 		say("%s", notice);
 	}
 	l->options.force = rc == 0 || l->options.force;
-	return rc;
+	return rc < 0 ? rc : keep_from_options(&l->path, e);
 }
 
 static void make_cgroup(struct launcher *l)

@@ -14,6 +14,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/parse.h"
+#include "base/suggest.h"
+#include "base/text.h"
 #include "record/launch/launcher.h"
 #include "record/launch/option_table.h"
 #include "record/launch/say.h"
@@ -42,7 +44,7 @@ struct parsing {
 	size_t labels_capacity;
 	bool interval_given;
 	bool overhead_given;
-	bool help;
+	unsigned help; // what argp_help prints; 0: nothing, the job runs
 	struct error error;
 	bool limit_refused; // its value is invalid on any machine
 };
@@ -218,21 +220,13 @@ static int read_limit(struct parsing *p, enum limit limit, const char *text)
 }
 
 // Reports an argument that argp rejected: an unknown option, or one without its value.
-static void explain_option(struct parsing *p, const char *word)
+static void explain_option(struct parsing *p, const struct argp_state *state)
 {
-	size_t length = strcspn(word, "=");
-	for (const struct argp_option *o = run_option_table; o->name; o++) {
-		bool named = (length == 2 && word[1] == o->key) ||
-		             (length > 2 && strncmp(o->name, word + 2, length - 2) == 0);
-		if (named) {
-			error_set(&p->error, EINVAL,
-				o->arg ? "option %.*s needs a value: %s"
-				       : "option %.*s takes no value",
-				(int)length, word, o->arg);
-			return;
-		}
-	}
-	error_set(&p->error, EINVAL, "no option '%s'", word);
+	const struct argp_option *const tables[] = {run_option_table};
+	const char *word = suggest_refused_word(state, tables, ARRAY_LENGTH(tables));
+	_cleanup_text_ struct text said = {0};
+	suggest_append_refused(&said, word, tables, ARRAY_LENGTH(tables));
+	error_set(&p->error, EINVAL, "%s", said.data ? said.data : word);
 }
 
 static error_t parse_option(int key, char *argument, struct argp_state *state)
@@ -288,7 +282,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 		p->options.overlay = argument;
 		return 0;
 	case OPTION_HELP:
-		p->help = true;
+	case OPTION_USAGE:
+		p->help = key == OPTION_HELP ? ARGP_HELP_STD_HELP & ~(unsigned)ARGP_HELP_EXIT_OK
+		                             : ARGP_HELP_USAGE;
 		state->next = state->argc;
 		return 0;
 	case ARGP_KEY_ARG:
@@ -299,7 +295,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ERROR:
 		if (p->error.code == 0) {
-			explain_option(p, state->argv[state->next - 1]);
+			explain_option(p, state);
 		}
 		return ARGP_ERR_UNKNOWN;
 	default:
@@ -345,6 +341,19 @@ static int check_options(struct parsing *p)
 				"%s needs a command: a running process cannot be limited",
 				limit_option((enum limit)i));
 		}
+	}
+	if (options->pid > 0 && options->lines) {
+		return error_set(&p->error, EINVAL,
+			"--lines needs a command: a running process cannot be hooked");
+	}
+	if (options->lines && options->no_hooks) {
+		return error_set(&p->error, EINVAL,
+			"--lines cannot be combined with --no-hooks: the hooks sample the lines");
+	}
+	if (options->lines && options->no_markers) {
+		return error_set(&p->error, EINVAL,
+			"--lines cannot be combined with --no-markers: the hooks need the "
+			"directory for marks");
 	}
 	if (options->overlay && !options->command) {
 		return error_set(&p->error, EINVAL, "--overlay needs a command");
@@ -396,7 +405,7 @@ int main(int argc, char **argv)
 		status = p.limit_refused && p.options.supervised ? LAUNCH_REFUSED : status;
 	} else if (p.help) {
 		char name[] = "strain run";
-		argp_help(&parser, stdout, ARGP_HELP_STD_HELP & ~(unsigned)ARGP_HELP_EXIT_OK, name);
+		argp_help(&parser, stdout, p.help, name);
 		status = 0;
 	} else {
 		status = launcher_run(&p.options);

@@ -75,5 +75,6 @@ const struct argp_option run_option_table[] = {
         // DIR (machine/overlay.h).
 	{"overlay", OPTION_OVERLAY, "DIR", OPTION_HIDDEN, NULL, 0},
 	{"help", OPTION_HELP, NULL, 0, "print this help", -1},
+	{"usage", OPTION_USAGE, NULL, 0, "print the list of options", -1},
 	{0},
 };

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/cleanup.h"
 
@@ -248,7 +249,24 @@ void output_stream_free(struct output_stream *s)
 	}
 }
 
-// Parses a finite decimal number: "0.25", "1e-3", "12". Surrounding blanks are ignored.
+// "nan", "-inf", "Infinity": what jobs print of training that diverged.
+static bool is_not_finite(const char *text, double *ret)
+{
+	static const struct {
+		const char *word;
+		double value;
+	} words[] = {{"nan", NAN}, {"inf", INFINITY}, {"infinity", INFINITY}};
+	const char *at = text + (*text == '-' || *text == '+');
+	for (size_t i = 0; i < ARRAY_LENGTH(words); i++) {
+		if (strcasecmp(at, words[i].word) == 0) {
+			*ret = *text == '-' ? -words[i].value : words[i].value;
+			return true;
+		}
+	}
+	return false;
+}
+
+// Parses a decimal number: "0.25", "1e-3", "12", "nan". Blanks around digits are ignored.
 static bool read_number(const struct output_stream *s, uint32_t group, double *ret)
 {
 	const PCRE2_SIZE *where = pcre2_get_ovector_pointer(s->match);
@@ -259,8 +277,11 @@ static bool read_number(const struct output_stream *s, uint32_t group, double *r
 	}
 	memcpy(text, s->line + from, to - from);
 	text[to - from] = '\0';
+	if (is_not_finite(text, ret)) {
+		return true;
+	}
 	if (strspn(text, "0123456789+-.eE \t") != to - from) {
-		return false; // hexadecimal, nan, inf: not numbers that a job prints as results
+		return false; // hexadecimal: not a number that a job prints as a result
 	}
 	*ret = strtod(text, &end);
 	return end != text && end[strspn(end, " \t")] == '\0' && isfinite(*ret);
