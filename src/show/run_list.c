@@ -344,7 +344,11 @@ static void append_answer(struct text *t, const struct listed *l)
 				t, "%s%s=%s", t->length > 0 ? ", " : "", label->name, label->value);
 		}
 	}
-	append_measure(t, "largest batch ", l->run, MEASURE_LARGEST_BATCH);
+	if (l->run->measures[MEASURE_LARGEST_BATCH] == 0) {
+		text_append_string(t, t->length > 0 ? ", no batch fits" : "no batch fits");
+	} else {
+		append_measure(t, "largest batch ", l->run, MEASURE_LARGEST_BATCH);
+	}
 	append_measure(t, "advised batch size ", l->run, MEASURE_ADVISED_BATCH_SIZE);
 	append_measure(t, "workers ", l->run, MEASURE_ADVISED_WORKERS);
 }

@@ -121,6 +121,8 @@ job_with() { # BATCH
 	run -0 --separate-stderr advise --memory 2MB -o kept --
 	[[ $output == *"nothing fits in 2.0 MB: a batch size of 1 needs "* ]]
 	[ "$(field 'largest["nothing_fits"], largest["verified"]' kept/advice.json)" = "(True, None)" ]
+	run -0 "$STRAIN" ls
+	[[ $output == *"no batch fits"* ]]
 }
 
 @test "ulimit -v: memory that is no line, and a job that catches its failure and goes on with less" {
