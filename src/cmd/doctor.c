@@ -418,8 +418,6 @@ struct options {
 	bool json;
 };
 
-enum { OPTION_JSON = 256 };
-
 static error_t parse_option(int key, char *argument, struct argp_state *state)
 {
 	struct options *o = state->input;
@@ -430,7 +428,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 	case 'm':
 		o->metrics = true;
 		return 0;
-	case OPTION_JSON:
+	case 'j':
 		o->json = true;
 		return 0;
 	case ARGP_KEY_ARG:
@@ -447,7 +445,7 @@ int command_doctor(int argc, char **argv)
 			"show each metric with its value, or the reason why it "
 			"is missing",
 			0},
-		{"json", OPTION_JSON, NULL, 0, "print JSON", 0},
+		{"json", 'j', NULL, 0, "print JSON", 0},
 		{"sysroot", 's', "DIR", 0,
 			"examine a captured machine instead: a folder with proc "
 			"and sys",
