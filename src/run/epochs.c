@@ -215,7 +215,8 @@ void epoch_list_append_not_finite(struct text *t, const struct epoch_list *list)
 			const struct epoch_point *point = &epoch->points[k];
 			size_t n, of;
 			// A name has its turn in the epoch in which it is first not finite.
-			if (find_not_finite(list, point->name, &n, &of) != epoch) {
+			if (isfinite(point->value) ||
+				find_not_finite(list, point->name, &n, &of) != epoch) {
 				continue;
 			}
 			text_append_string(t, named++ > 0 ? "; " : "");
