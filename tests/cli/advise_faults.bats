@@ -176,7 +176,7 @@ job_with() { # BATCH
 }
 
 @test "Ctrl-C before the job is known: no request, and a reason" {
-	"$STRAIN" advise --limit 10s --error 0.1% --memory 300MB --kubernetes -o kept -- python3 "$JOB" --batch '{batch_size=8}' \
+	"$STRAIN" advise --limit 30s --error 0.1% --memory 300MB --kubernetes -o kept -- python3 "$JOB" --batch '{batch_size=8}' \
 		>printed 2>said &
 	local advising=$!
 	job_with 32
