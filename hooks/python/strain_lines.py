@@ -64,6 +64,7 @@ WORKERS_LOOP = "/torch/utils/data/_utils/worker.py"  # beyond it is the stack of
 LOADER = "/torch/utils/data/dataloader.py"
 CHECKPOINT = "/torch/utils/checkpoint.py"
 SCRIPT_OPS = "/tensorflow/python/ops/script_ops.py"  # calls a pipeline's Python functions, in threads of TensorFlow
+KERAS_DATA = "keras/src/trainers/data_adapters/"  # calls a PyDataset, in threads of Python
 FIT = "fit"  # a step, unless it is something else that is known
 # Ends of framework files' names, and the phase in which the file runs; "": in none, whatever it calls.
 PHASES = (
@@ -77,7 +78,7 @@ PHASES = (
     ("keras/src/backend/jax/trainer.py", FIT),
     ("keras/src/engine/training.py", FIT),
 )
-# Functions of ours, through which the script calls a framework. strain_loop.py has none: PyTorch's own files do.
+# Functions of ours, through which the script calls a framework.
 OURS = {
     "/strain_jax.py": {"call": "step", "wait": "step"},
     "/strain_keras.py": {"__next__": "data"},
@@ -120,8 +121,8 @@ class Places:
 
     def classify(self, stack):
         """(phase, line, file, function) of a stack of (code, line) pairs, the innermost first; None: no line. The
-        outermost phase counts, for example a module that a backward pass calls is backward; but "recomputed", where
-        torch.utils.checkpoint does its forward pass again."""
+        outermost phase counts: a module that a backward pass calls is backward. A forward pass that
+        torch.utils.checkpoint does again there is "recomputed"."""
         place = phase = within = None
         again = False  # called by the checkpoint, not in a backward pass of its own
         for code, line in stack:
@@ -284,9 +285,10 @@ class Lines:
         return place, found
 
     def _add_other(self, thread, stack):
-        """The script's other threads are in the phase "thread", while they run."""
+        """The script's other threads are in the phase "thread", while they run; or "pipeline", where a framework
+        calls them for batches."""
         if any(code.co_filename.endswith(SCRIPT_OPS) for code, _ in stack):
-            self._add_users(stack)  # such a thread has frames only while TensorFlow calls Python there
+            self._add_users(stack, "pipeline")  # it has frames only while TensorFlow calls Python there
             return
         known = sys.modules.get("threading")
         native = getattr(getattr(known, "_active", {}).get(thread), "native_id", None)
@@ -302,12 +304,13 @@ class Lines:
         self._ran[thread] = (ran_ns, now)
         if ran_ns - before_ns < RAN * (now - since) * 1e9:
             return
-        self._add_users(stack)
+        prepares = any(KERAS_DATA in code.co_filename for code, _ in stack)
+        self._add_users(stack, "pipeline" if prepares else "thread")
 
-    def _add_users(self, stack):
+    def _add_users(self, stack, phase):
         place = self._places.classify(stack)
         if place is not None and self._places.of(place[2])[0]:
-            self._add(self._counts, ("thread",) + place[1:])
+            self._add(self._counts, (phase,) + place[1:])
 
     def _frames(self):
         # CPython 3.11 makes frame objects under a lock that the destructor of a threading.local takes, too

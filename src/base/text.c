@@ -247,7 +247,7 @@ void text_append_lines(struct text *t, const char *data, size_t length)
 	}
 }
 
-// Whether every character is shown as it is.
+// Whether a terminal shows every character of the word unchanged.
 static bool is_printable(const char *word)
 {
 	for (size_t i = 0, length = strlen(word); i < length;) {

@@ -56,9 +56,9 @@ static int load_of(const struct analysis *a, const char *of, bool threads, struc
 	_cleanup_text_ struct text select = {0};
 	text_format(&select,
 		"SELECT phase, file, line, function, SUM(samples) AS n FROM line_sample"
-		" WHERE entity IN (%s) AND coalesce(phase, '') %s 'thread'"
+		" WHERE entity IN (%s) AND coalesce(phase, '') %s ('thread', 'pipeline')"
 		" GROUP BY phase, file, line, function ORDER BY n DESC, file, line",
-		of, threads ? "=" : "<>");
+		of, threads ? "IN" : "NOT IN");
 	*ret = (struct script_lines){0};
 	// Of a damaged file, the rows before the damage are used.
 	int r = select.failed ? -ENOMEM

@@ -349,9 +349,7 @@ static void append_collections_of_workers(struct text *t, const struct facts *f)
 // Threads of a pipeline that run Python are seen while they do.
 static const struct line_place *prepares_in(const struct facts *f)
 {
-	bool threads = f->pipeline && f->thread_lines.n_tops > 0 &&
-	               f->thread_lines.looks >= LOOKS_ENOUGH;
-	return threads ? &f->thread_lines.tops[0] : &f->lines.data;
+	return f->pipeline && *f->thread_lines.data.place ? &f->thread_lines.data : &f->lines.data;
 }
 
 static void say_input(struct text *t, const struct facts *f, const struct cause *cause)

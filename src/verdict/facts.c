@@ -1543,7 +1543,8 @@ static void fill_lines_of(const struct analysis *a, enum script_lines_of of, str
 	}
 	fill_main_line(&shares, groups, n, ret);
 	fill_line_in("", &shares, groups, n, &ret->outside);
-	fill_line_in("data", &shares, groups, n, &ret->data);
+	fill_line_in(
+		of == SCRIPT_LINES_THREADS ? "pipeline" : "data", &shares, groups, n, &ret->data);
 	fill_forward_line(&shares, groups, n, ret);
 	script_lines_done(&shares);
 }
@@ -1605,7 +1606,8 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 	if (a->tables.reader) {
 		fill_settings(a->tables.reader, ret);
 	}
-	// Frames tell the phases of PyTorch's lines, and since 2026-11 of Keras' and JAX'.
+	// PyTorch's frames tell the phases of lines; those of other frameworks only with the hooks
+	// of newer recordings.
 	if (ret->framework != FRAMEWORK_PYTORCH && !ret->lines.phased) {
 		ret->lines.outside = ret->lines.data = ret->lines.main = (struct line_place){0};
 		ret->lines.forward = (struct line_place){0};

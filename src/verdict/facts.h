@@ -299,7 +299,8 @@ struct facts {
 		} tops[LINE_TOPS]; // most frequent first
 		size_t n_tops;
 		// The most frequent one outside of all phases, and while a batch is prepared or
-		// waited for: shares of the looks there. place "": too few.
+		// waited for (of threads: that a pipeline runs): shares of the looks there.
+		// place "": too few.
 		struct line_place outside, data;
 		// The most frequent line in forward: its share of the looks there.
 		struct line_place forward;

@@ -12,6 +12,13 @@ fails_125() {
 	[ -z "$(ls -A "$STRAIN_DIR")" ]
 }
 
+@test "what the kernel's clocks cannot tell of a run of milliseconds is unknown" {
+	run -0 "$STRAIN" run -o brief.strain true
+	[[ "$output" == *"recording took "*" of CPU time"* ]]
+	run -0 --separate-stderr "$STRAIN" show --json brief.strain
+	[ "$(python3 -c 'import json, sys; print(json.load(sys.stdin)["job"]["host_cpus_used"])' <<<"$output")" = None ]
+}
+
 @test "no command is wrong usage" {
 	fails_125
 	notes "strain run --help"

@@ -1192,7 +1192,7 @@ static void a_pipeline_that_runs_python(void **state)
 	f.share[PHASE_STEP] = known(0.3);
 	f.thread_lines.looks = 100;
 	f.thread_lines.n_tops = 1;
-	f.thread_lines.tops[0] = (struct line_place){.share = 0.9, .place = "train.py:14 smooth()"};
+	f.thread_lines.data = (struct line_place){.share = 0.9, .place = "train.py:14 smooth()"};
 	causes_find(&f, &c);
 	sentence_append_headline(&said, &f, causes_get(&c, BOTTLENECK_INPUT));
 	assert_non_null(strstr(said.data, "mostly in train.py:14 smooth()"));
@@ -1202,7 +1202,9 @@ static void a_pipeline_that_runs_python(void **state)
 	verdict_done(&v);
 
 	v = (struct verdict){0};
-	f.thread_lines.looks = 10; // too few
+	// A thread of the script that prepares nothing.
+	f.thread_lines.data = (struct line_place){0};
+	f.thread_lines.tops[0] = (struct line_place){.share = 0.9, .place = "train.py:80 watch()"};
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_non_null(suggests(&v, "prefetch batches with more threads"));
 	verdict_done(&v);
