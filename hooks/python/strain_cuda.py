@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the strain authors
-"""Measures the phases of a step on the device, by events in its stream.
+"""Measures the phases of a step on the device, by events in its stream; what its allocator holds.
 
 An event is put into the stream where a phase begins and ends, and read later, when query() says that
 the device has passed it: nobody ever waits for the device. Of some steps a second only; nothing while a
@@ -15,11 +15,65 @@ EVERY_NS = 100000000  # minimum interval of timed steps
 WAITING_MAX = 8  # steps whose events the device has not passed yet
 
 
+FIRST_LOOK_NS = 500000000  # at the allocator; each look waits twice as long as the one before
+SETTLED = 8  # iterations, after which the allocator should have all that it needs
+
+
+class Memory:
+    """Tells what PyTorch's allocator took from the driver: bytes, at most, and how often it asked. An
+    iteration that asks for memory waits for the driver, and often for the device."""
+
+    def __init__(self, cuda, tell):
+        self._cuda = cuda
+        self._tell = tell
+        self._wait_ns = FIRST_LOOK_NS
+        self._next_ns = 0
+        self._settled = None  # (iterations, allocations) then
+        self._iterations = 0
+
+    def count(self):
+        """An iteration has ended."""
+        self._iterations += 1
+        now_ns = monotonic_ns()
+        if now_ns >= self._next_ns or self._iterations == SETTLED:
+            self._next_ns = now_ns + self._wait_ns
+            self._wait_ns *= 2
+            self.look()
+
+    def look(self):
+        """Tells how it stands now."""
+        if self._tell is not None:
+            try:
+                self._tell(self._facts())
+            except Exception:  # another allocator
+                self._tell = None
+
+    def _facts(self):
+        stats = self._cuda.memory_stats_as_nested_dict()
+        allocations = stats.get("num_device_alloc")
+        facts = [
+            ("device_memory_reserved", str(stats["reserved_bytes"]["all"]["peak"])),
+            ("device_memory_allocated", str(stats["allocated_bytes"]["all"]["peak"])),
+            ("device_memory_retries", str(stats["num_alloc_retries"])),
+        ]
+        share = getattr(self._cuda, "get_per_process_memory_fraction", lambda: 1.0)()
+        if share < 1:
+            total = self._cuda.get_device_properties(self._cuda.current_device()).total_memory
+            facts.append(("device_memory_limit", str(int(share * total))))
+        if allocations is not None and self._iterations >= SETTLED:
+            if self._settled is None:
+                self._settled = (self._iterations, allocations)
+            facts.append(("device_allocations", str(allocations - self._settled[1])))
+            facts.append(("device_allocations_iterations", str(self._iterations - self._settled[0])))
+        return facts
+
+
 class DeviceClock:
     """Times one thread's steps on its current device."""
 
-    def __init__(self, cuda, ring):
+    def __init__(self, cuda, ring, memory):
         self._cuda = cuda
+        self._memory = memory
         self._ring = ring
         self._free = []  # events
         self._step = None  # (number, [(phase, event), ...]) of the step being timed
@@ -53,6 +107,7 @@ class DeviceClock:
 
     def end(self):
         """The iteration has ended."""
+        self._memory.count()
         if self._step is not None:
             self._waiting.append(self._step)
             self._step = None

@@ -23,7 +23,7 @@ import strain_denormal
 import strain_hook
 import strain_padding
 import strain_ring
-from strain_cuda import DeviceClock
+from strain_cuda import DeviceClock, Memory
 from strain_loop import Loop
 from strain_omitted import FOLLOWED, Discarded, Omitted, Repeated
 from strain_pass import Loader, Optimizers
@@ -77,7 +77,7 @@ class PyTorch:
         self.counts_tokens = True
         self.counted = 0  # batches of training loaders that say their number of tokens
         self.tokens = [0, 0]  # in these, and their samples
-        self.device = False  # its features are hooked: CUDA is in use
+        self.device = None  # a Memory: CUDA is in use, and its features are hooked
         self.folder = os.path.dirname(torch.__file__) + os.sep
 
     def install(self):
@@ -173,6 +173,8 @@ class PyTorch:
             loop = getattr(self.local, "loop", None)
             if loop is not None and self.hook.on:
                 loop.finish()
+                if self.device is not None:
+                    self.device.look()
                 for _, loader in list(self.loaders.values()):
                     self._add_tokens(loader)
                 self._tell_tokens()
@@ -373,11 +375,11 @@ class PyTorch:
 
     def _use_device(self, loop):
         """Only once CUDA is in use, because checking for it would initialise it."""
-        if not self.device:
-            self.device = True
+        if self.device is None:
+            self.device = Memory(self.torch.cuda, self._tell)
             self.hook.feature("transfer", self._hook_transfer)
         if loop.device is None:
-            loop.device = DeviceClock(self.torch.cuda, loop.ring)
+            loop.device = DeviceClock(self.torch.cuda, loop.ring, self.device)
 
     def _hook_transfer(self):
         for name in ("to", "cuda"):
@@ -694,6 +696,9 @@ class PyTorch:
         if self.early < DENORMAL_STEPS + 1 and self.denormals is not None:
             self._count_denormals()
         self._follow(self.discarded.stepped, optimizer)
+        loop = self.local.loop
+        if loop.device is None and self.torch.cuda.is_initialized():
+            self._use_device(loop)
         if not self.early:
             self.discarded.stop()
             self._unhook_zeroed()

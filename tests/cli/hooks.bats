@@ -482,6 +482,10 @@ if verdict["bottleneck"] == "ranks":
 	[ "$(python_sql run.strain "SELECT count(DISTINCT number) > 1, min(value) > 0, max(value) < 1,
 		sum(number = 2) FROM span WHERE kind = 'point'")" = '1|1|1|0' ]
 	[[ "$(run_key run.strain hooks)" == *", transfer" ]]
+	[ "$(run_key run.strain device_memory_reserved) $(run_key run.strain device_memory_allocated)" = '200 150' ]
+	[ "$(run_key run.strain device_memory_limit) $(run_key run.strain device_memory_retries)" = '250 1' ]
+	local allocations=$(run_key run.strain device_allocations) iterations=$(run_key run.strain device_allocations_iterations)
+	((iterations > 0 && allocations == 2 * iterations))
 	"$PYTHON" "$TRAIN" device >without
 	cmp with without
 }

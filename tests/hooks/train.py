@@ -577,6 +577,12 @@ def device(job):
     torch.cuda.is_current_stream_capturing = lambda: step[0] == 3
     torch.cuda.Event = Event
     torch.cuda.synchronize = lambda *_: os._exit(9)
+    torch.cuda.current_device = lambda: 0
+    torch.cuda.get_device_properties = lambda _: type("Properties", (), {"total_memory": 1000})
+    torch.cuda.get_per_process_memory_fraction = lambda: 0.25
+    torch.cuda.memory_stats_as_nested_dict = lambda: {
+        "reserved_bytes": {"all": {"peak": 200}}, "allocated_bytes": {"all": {"peak": 150}},
+        "num_alloc_retries": 1, "num_device_alloc": 5 + 2 * step[0]}
     for batch in DataLoader(job.samples, batch_size=10):
         step[0] += 1
         job.step(*(each.to(torch.float64).to(each.dtype) for each in batch))

@@ -284,7 +284,8 @@ static void words_done(struct words *words)
 
 static bool is_described(const char *key)
 {
-	bool starts = strncmp(key, "loader_", 7) == 0 || strncmp(key, "optimizer_", 10) == 0;
+	bool starts = strncmp(key, "loader_", 7) == 0 || strncmp(key, "optimizer_", 10) == 0 ||
+	              strncmp(key, "device_", 7) == 0;
 	return starts && strspn(key, "abcdefghijklmnopqrstuvwxyz_") == strlen(key);
 }
 
@@ -574,6 +575,7 @@ static void put_words(const struct hooks *h, struct writer *w)
 		// An earlier report may have come from another process and had more keys.
 		writer_clear_run(w, "loader_*");
 		writer_clear_run(w, "optimizer_*");
+		writer_clear_run(w, "device_*");
 	}
 	for (size_t i = 0; i < words->n_facts; i++) {
 		writer_put_run(w, words->facts[i].key, words->facts[i].value);
