@@ -11,6 +11,8 @@ number.
 from collections import deque
 from time import monotonic_ns
 
+import strain_hook
+
 EVERY_NS = 100000000  # minimum interval of timed steps
 WAITING_MAX = 8  # steps whose events the device has not passed yet
 
@@ -66,6 +68,34 @@ class Memory:
             facts.append(("device_allocations", str(allocations - self._settled[1])))
             facts.append(("device_allocations_iterations", str(self._iterations - self._settled[0])))
         return facts
+
+
+def limit(torch, hook, size):
+    """Gives PyTorch's allocator at most `size` bytes on each device, from its first use of CUDA on: for the
+    probes of `strain advise`. A lower limit of the script's own stays."""
+    wanted = int(size)
+    lowest = {}  # share by device, of the script
+
+    def apply():
+        try:
+            for device in range(torch.cuda.device_count()):
+                total = torch.cuda.get_device_properties(device).total_memory
+                set_share(min(1.0, wanted / total, lowest.get(device, 1.0)), device)
+        except Exception as error:
+            hook.report.say("missing", "limit of GPU memory: %s" % strain_hook.describe(error))
+
+    def wrap(original):
+        def set_per_process_memory_fraction(fraction, device=None):
+            original(fraction, device)  # which checks it
+            device = torch.cuda.current_device() if device is None else torch.device(device).index
+            lowest[device or 0] = fraction
+            apply()
+
+        return set_per_process_memory_fraction
+
+    set_share = torch.cuda.set_per_process_memory_fraction
+    hook.patch(torch.cuda, "set_per_process_memory_fraction", wrap)
+    torch.cuda._lazy_call(apply)
 
 
 class DeviceClock:

@@ -19,6 +19,7 @@ from itertools import islice
 from time import monotonic_ns
 
 import strain_collect
+import strain_cuda
 import strain_denormal
 import strain_hook
 import strain_padding
@@ -90,6 +91,8 @@ class PyTorch:
             self.hook.feature("longest", self._hook_longest)  # after "short", which ends passes
         if "STRAIN_SET" in os.environ:
             self.hook.feature("set", self._hook_set)  # first: sees its results created
+        if "STRAIN_GPU_MEMORY" in os.environ:
+            self.hook.feature("limit of GPU memory", self._hook_limit)
         for what, install in (
             ("data", self._hook_data),
             ("prepare", self._hook_prepare),
@@ -122,6 +125,9 @@ class PyTorch:
         import strain_longest
 
         strain_longest.install(self.torch, self.hook.patch, self.report, os.environ["STRAIN_LONGEST"])
+
+    def _hook_limit(self):
+        strain_cuda.limit(self.torch, self.hook, os.environ["STRAIN_GPU_MEMORY"])
 
     def _hook_set(self):
         import strain_set

@@ -788,6 +788,7 @@ enum {
 	OPTION_FROM,
 	OPTION_DISK_READ,
 	OPTION_GPU_SPEED,
+	OPTION_GPU_MEMORY,
 	OPTION_CPU_SPEED,
 	OPTION_VERIFY,
 	OPTION_EPOCHS,
@@ -817,6 +818,7 @@ struct advise_options {
 	const char *run; // argument before "--"
 	char **command;
 	uint64_t memory_bytes; // 0: the limit that applies
+	uint64_t gpu_memory_bytes; // 0: that of the GPUs
 	int64_t cpus; // 0: all that strain may use
 	double margin;
 	enum advise_request request;
@@ -842,6 +844,10 @@ static const struct argp_option options[] = {
 		"find the largest batch for a memory limit of SIZE (default: the limit that "
 		"applies "
 		"here)",
+		0},
+	{"gpu-memory", OPTION_GPU_MEMORY, "SIZE", 0,
+		"find the largest batch for a GPU with SIZE of memory (PyTorch; default: the GPU's "
+		"own)",
 		0},
 	{"cpus", OPTION_CPUS, "N", 0, "run the job on N CPUs (default: all available)", 0},
 	{"margin", OPTION_MARGIN, "PERCENT", 0, "keep PERCENT of the memory limit free (0%)", 0},
@@ -979,6 +985,15 @@ static int parse_memory(const char *argument, struct advise_options *o, struct e
 	return result;
 }
 
+static int parse_gpu_memory(const char *argument, struct advise_options *o, struct error *e)
+{
+	int result = parse_size(argument, &o->gpu_memory_bytes, e);
+	if (result == 0 && o->gpu_memory_bytes < LIMIT_MEMORY_MIN) {
+		result = error_set(e, EINVAL, "expected at least 1 MiB, found '%s'", argument);
+	}
+	return result;
+}
+
 static int parse_disk_read(const char *argument, struct advise_options *o, struct error *e)
 {
 	uint64_t rate = 0;
@@ -1087,6 +1102,10 @@ static error_t parse_from(int key, char *argument, struct argp_state *state)
 	case OPTION_DISK_READ:
 		option = "disk-read";
 		result = parse_disk_read(argument, o, &e);
+		break;
+	case OPTION_GPU_MEMORY:
+		option = "gpu-memory";
+		result = parse_gpu_memory(argument, o, &e);
 		break;
 	case OPTION_GPU_SPEED:
 		option = "gpu-speed";
@@ -1547,6 +1566,7 @@ static int advise_all(const struct advise_options *o, const char *folder)
 		.n_labels = o->n_labels,
 		.overlay = &overlay,
 		.memory_bytes = o->memory_bytes,
+		.gpu_memory_bytes = o->gpu_memory_bytes,
 		.cpus = (unsigned)o->cpus,
 		.margin = o->margin,
 		.error = o->error,
@@ -1629,6 +1649,7 @@ static int check_questions(const struct advise_options *o, struct error *e)
 	} uses[] = {
 		{"--memory", o->memory_bytes > 0, OF_ADVICE | OF_FROM},
 		{"--cpus", o->cpus > 0, OF_ADVICE | OF_FROM},
+		{"--gpu-memory", o->gpu_memory_bytes > 0, OF_ADVICE},
 		{"--margin", o->margin > 0, OF_ADVICE},
 		{"--sbatch", o->request == REQUEST_SBATCH, OF_ADVICE},
 		{"--docker", o->request == REQUEST_DOCKER, OF_ADVICE},

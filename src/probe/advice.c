@@ -165,6 +165,7 @@ struct work {
 	bool shorten; // the job runs with shortened epochs
 	bool cannot_limit; // a memory limit could not be set
 	double virtual_bytes; // of the probe that runs
+	uint64_t gpu_cap; // of a rank's allocator, for --gpu-memory; 0: none
 	bool out_of_memory; // no memory of our own
 	enum stage stage; // that made the last probe
 	size_t stage_from; // probes made before it
@@ -467,9 +468,9 @@ static void divide_iterations(const struct work *w, struct advice_probe *p)
 // How `strain run` is called for a wish. Both lists end with NULL.
 struct call {
 	const char *options[10 + 2 * ADVICE_LABELS_MAX];
-	const char *environment[4 + SETTINGS_MAX];
+	const char *environment[5 + SETTINGS_MAX];
 	char limit[40], cpus[16];
-	char *set, *shorten; // owned
+	char *set, *shorten, *cap; // owned
 	char **command; // owned
 };
 
@@ -477,6 +478,7 @@ static void call_done(struct call *c)
 {
 	free(c->set);
 	free(c->shorten);
+	free(c->cap);
 	placeholders_free(c->command);
 }
 
@@ -491,7 +493,8 @@ static void list_options(const struct work *w, const struct wish *wish, struct c
 		c->options[n++] = "--label";
 		c->options[n++] = config->labels[i];
 	}
-	if (wish->limit_bytes > 0) {
+	bool host = w->a->limit_kind != ADVICE_LIMIT_GPU || wish->step == ADVICE_REQUEST;
+	if (wish->limit_bytes > 0 && host) {
 		snprintf(c->limit, sizeof(c->limit), "%" PRIu64, wish->limit_bytes);
 		c->options[n++] = "--memory";
 		c->options[n++] = c->limit;
@@ -528,6 +531,9 @@ static void list_environment(const struct work *w, const struct wish *wish, stru
 	if (c->set) {
 		c->environment[n++] = c->set;
 	}
+	if (c->cap) {
+		c->environment[n++] = c->cap;
+	}
 }
 
 // False: out of memory.
@@ -538,9 +544,13 @@ static bool prepare_call(const struct work *w, const struct wish *wish, struct c
 	*ret = (struct call){.set = loader_setting(w, wish),
 		.shorten = format("STRAIN_SHORT=%u %.1f", wish->iterations, wish->seconds),
 		.command = placeholders_fill(w->config->command, &values)};
+	bool caps = wish->limit_bytes > 0 && w->gpu_cap > 0;
+	if (caps) {
+		ret->cap = format("STRAIN_GPU_MEMORY=%" PRIu64, w->gpu_cap);
+	}
 	list_options(w, wish, ret);
 	list_environment(w, wish, ret);
-	return ret->shorten && ret->command;
+	return ret->shorten && ret->command && (ret->cap || !caps);
 }
 
 // Runs the command of a wish, and reads what its run says. Returns 0, also if the job failed;
@@ -711,6 +721,51 @@ static int find_limit(struct work *w, struct error *e)
 	return 0;
 }
 
+static double ranks_of(const struct observation *o)
+{
+	return fmax(1, (double)o->ranks);
+}
+
+// The same, of a job that uses a GPU. A cap is one of PyTorch's allocator: what the driver and
+// libraries hold beside it (the context) is outside of the cap, and is the job's all the same.
+static int find_limit_of_gpu(struct work *w, const struct observation *now, struct error *e)
+{
+	struct advice *a = w->a;
+	const uint64_t wanted = w->config->gpu_memory_bytes;
+	const double ranks = ranks_of(now); // each on a GPU of its own
+	double beside = fmax(0, now->gpu - ranks * now->gpu_reserved); // 0: not known
+	if (wanted > 0 && !(now->gpu > 0)) {
+		return error_set(e, ENODATA,
+			"--gpu-memory: expected a job that uses a GPU, found no process of it on one");
+	}
+	if (wanted > 0 && !isfinite(now->gpu_reserved)) {
+		return error_set(e, ENOTSUP,
+			"--gpu-memory: expected PyTorch with strain's hooks, found none in the job");
+	}
+	if (!(now->gpu > 0)) {
+		return 0;
+	}
+	a->limit_kind = ADVICE_LIMIT_GPU;
+	a->limit_bytes = now->gpu_limit;
+	if (ranks * now->gpu_cap + beside < a->limit_bytes) { // NAN is no cap
+		a->limit_bytes = ranks * now->gpu_cap + beside;
+	}
+	if (wanted > 0 && (double)wanted <= beside / ranks) {
+		char asked[32], held[32];
+		text_bytes(asked, sizeof(asked), (double)wanted);
+		text_bytes(held, sizeof(held), beside / ranks);
+		return error_set(e, EINVAL,
+			"--gpu-memory: expected more than the %s that the job holds outside of "
+			"PyTorch's allocator, found %s",
+			held, asked);
+	}
+	if (wanted > 0 && ranks * (double)wanted < a->limit_bytes) {
+		a->limit_bytes = ranks * (double)wanted;
+		w->gpu_cap = wanted - (uint64_t)(beside / ranks);
+	}
+	return 0;
+}
+
 // What the limit limits, as a probe measured it.
 static double limited_bytes(const struct advice *a, const struct advice_probe *p)
 {
@@ -826,6 +881,9 @@ static bool binds(const struct advice *a)
 static uint64_t limit_to_set(const struct work *w)
 {
 	const struct advice *a = w->a;
+	if (a->limit_kind == ADVICE_LIMIT_GPU) {
+		return w->gpu_cap;
+	}
 	bool sets = a->limit_kind == ADVICE_LIMIT_REQUESTED && !w->cannot_limit &&
 	            a->reserve_bytes < a->limit_bytes;
 	return sets ? (uint64_t)(a->limit_bytes - a->reserve_bytes) : 0;
@@ -838,11 +896,6 @@ static uint64_t limit_of_rate(const struct work *w)
 }
 
 // Batch sizes -------------------------------------------------------------------------------------
-
-static double ranks_of(const struct observation *o)
-{
-	return fmax(1, (double)o->ranks);
-}
 
 static int64_t workers_of(const struct advice_probe *p)
 {
@@ -1152,7 +1205,8 @@ static int verify(
 	char limit[32];
 	text_bytes(limit, sizeof(limit), a->limit_bytes);
 	say_probe(w, STAGE_VERIFY, "batch size %" PRId64 "%s%s", batch,
-		limits ? " under a limit of " : ", to measure its memory", limits ? limit : "");
+		limits || binds(a) ? " under a limit of " : ", to measure its memory",
+		limits || binds(a) ? limit : "");
 	int r = make_limited(w, &wish, &p, &why);
 	limits = wish.limit_bytes > 0;
 	if (r == -ENOMEM) {
@@ -1177,8 +1231,7 @@ static int verify(
 		return -ENODATA;
 	}
 	double bytes = grown_bytes(a, p);
-	bool under = limits || a->limit_kind == ADVICE_LIMIT_CGROUP ||
-	             a->limit_kind == ADVICE_LIMIT_ADDRESS_SPACE;
+	bool under = limits || binds(a);
 	if (isfinite(bytes) && (!under || a->limit_kind == ADVICE_LIMIT_ADDRESS_SPACE)) {
 		add_point(w, p);
 	} else if (isfinite(bytes) && bytes < (is_regular(a) ? 0.97 : FAR_BELOW) * a->limit_bytes) {
@@ -2620,9 +2673,9 @@ static int probe_now(struct work *w, struct error *e)
 			p->seen.hooked ? "; the hooks saw no model being trained" : "");
 	}
 	a->now = a->base = p;
-	if (p->seen.gpu > 0) {
-		a->limit_kind = ADVICE_LIMIT_GPU;
-		a->limit_bytes = p->seen.gpu_limit;
+	r = find_limit_of_gpu(w, &p->seen, e);
+	if (r < 0) {
+		return r;
 	}
 	a->now_bytes = limited_bytes(a, p);
 	find_reserve(a);

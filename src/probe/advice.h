@@ -135,6 +135,7 @@ struct advice_config {
 	size_t n_labels; // at most ADVICE_LABELS_MAX
 	const struct probe_overlay *overlay; // of the job's working directory
 	uint64_t memory_bytes; // --memory; 0: the limit that applies
+	uint64_t gpu_memory_bytes; // --gpu-memory; 0: that of the GPUs
 	unsigned cpus; // --cpus for the probes; 0: all that this process may use
 	double margin; // share of the limit that stays free
 	double error; // relative error at which a rate is known

@@ -502,8 +502,17 @@ static double read_kept(struct reader *reader)
 	return bytes <= KEPT_MOST ? bytes : 0;
 }
 
+// Of the device of the process that trains. NAN: the hooks did not say.
+static double bytes_key(struct reader *reader, const char *key)
+{
+	int64_t bytes = reader_run_i64(reader, key, 0);
+	return bytes > 0 ? (double)bytes : NAN;
+}
+
 static void read_keys(struct reader *reader, struct observation *o)
 {
+	o->gpu_reserved = bytes_key(reader, "device_memory_reserved");
+	o->gpu_cap = bytes_key(reader, "device_memory_limit");
 	const char *hooks = reader_run(reader, "hooks");
 	o->workers = bounded_key(reader, "loader_workers", WORKERS_MOST);
 	o->prefetch = bounded_key(reader, "loader_prefetch_factor", WORKERS_MOST);

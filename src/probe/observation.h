@@ -46,6 +46,8 @@ struct observation {
 	double worker; // of one loader worker, not shared with others (mean over workers)
 	double gpu; // the job's, on all GPUs
 	double gpu_limit; // capacity of these GPUs
+	double gpu_reserved; // by the framework's allocator, in the process that trains, at most
+	double gpu_cap; // of this allocator, if the job set one (PyTorch's memory fraction)
 	double memory_limit; // that applied to the run; NAN: none but the machine's
 	double memory_total; // the same, else the machine's
 	double leak_per_iteration; // growth of memory per iteration; NAN: no leak

@@ -299,7 +299,7 @@ static uint32_t parse_pid(const char *at)
 {
 	size_t length = strcspn(at, ":");
 	return *at == '@'                         ? pid_named(at + 1, length - 1)
-	       : strncmp(at, "job", length) == 0  ? (uint32_t)script_job()
+	       : strncmp(at, "job", length) == 0  ? (uint32_t)script_beside("pid")
 	       : strncmp(at, "self", length) == 0 ? (uint32_t)getpid()
 	                                          : (uint32_t)strtoul(at, NULL, 10);
 }
@@ -313,6 +313,7 @@ static size_t parse_processes(const char *text, struct listed *list, size_t capa
 		p.sample_pid = p.pid;
 		at += strcspn(at, ":");
 		p.bytes = strncmp(at, ":unknown", 8) == 0 ? NVML_NOT_AVAILABLE
+		          : strncmp(at, ":held", 5) == 0  ? (uint64_t)script_beside("held")
 		                                          : strtoull(at + 1, NULL, 10);
 		at += 1 + strcspn(at + 1, ": ");
 		if (*at == ':') {

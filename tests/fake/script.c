@@ -174,10 +174,10 @@ void script_say(const char *what)
 	}
 }
 
-long script_job(void)
+long script_beside(const char *what)
 {
 	char path[4200], text[32] = "";
-	FILE *file = fopen(beside(path, sizeof(path), "pid"), "re");
+	FILE *file = fopen(beside(path, sizeof(path), what), "re");
 	if (file) {
 		if (!fgets(text, sizeof(text), file)) {
 			text[0] = '\0';

@@ -40,4 +40,4 @@ unsigned script_calls(const char *function);
 // For jobs that wait for what they are to be seen with: makes the file SCRIPT.what.
 void script_say(const char *what);
 // The pid in SCRIPT.pid; 0 where there is none.
-long script_job(void);
+long script_beside(const char *what);
