@@ -99,7 +99,8 @@ struct recorder {
 	int status; // as waitpid gives it
 	bool ended;
 	bool launcher; // the launcher is alive
-	uint64_t beat_ns, cpu_ns; // at the last beat
+	uint64_t beat_ns; // of the last beat
+	int64_t lasting_ns; // CPU time at the last beat, without what devices cost once
 	struct clock_watch clocks;
 };
 
@@ -310,7 +311,8 @@ static int start_sampler(struct recorder *r, struct error *e)
 		.node = r->node,
 	};
 	r->interval_ns = interval_ns;
-	result = sampler_new(&context, &r->registry, r->feed, interval_ns, &r->sampler, e);
+	result = sampler_new(&context, &r->registry, r->feed, interval_ns,
+		r->config->options->overhead, &r->sampler, e);
 	return result < 0 ? result : sampler_start(r->sampler, e);
 }
 
@@ -527,12 +529,13 @@ static void beat(struct recorder *r)
 	uint64_t cpu_ns = own_cost_read(
 		r->self, r->sampler, r->feed, r->budget.slow, r->interval_ns, now_ns);
 	// The cost of starting and ending does not predict the cost of recording.
-	if (r->beat_ns != 0 && !r->ended) {
-		keep_budget(
-			r, (double)(now_ns - r->beat_ns) / 1e9, (double)(cpu_ns - r->cpu_ns) / 1e9);
+	int64_t lasting_ns = (int64_t)(cpu_ns - sampler_once_ns(r->sampler));
+	if (r->beat_ns != 0 && !r->ended && lasting_ns > r->lasting_ns) {
+		keep_budget(r, (double)(now_ns - r->beat_ns) / 1e9,
+			(double)(lasting_ns - r->lasting_ns) / 1e9);
 	}
 	r->beat_ns = now_ns;
-	r->cpu_ns = cpu_ns;
+	r->lasting_ns = lasting_ns;
 	r->interval_ns = pace_update(&r->pace, now_ns, atomic_load(&r->epochs), tree_seen(r->tree));
 	sampler_set_interval(r->sampler, r->interval_ns);
 	clock_watch_tell(&r->clocks, r->sink, now_ns);

@@ -85,14 +85,50 @@ static bool is_hidden(const struct analysis *a, int64_t gpu)
 
 enum use { USE_UNKNOWN, USE_NONE, USE_SOME };
 
-// Whether the lists of processes show that the job uses the GPU.
+// Readings of a GPU's list of processes from a time on that gave one.
+static size_t looks_from(const struct analysis *a, int64_t gpu, int64_t from_us)
+{
+	struct series s = {0};
+	size_t n = 0;
+	if (!a->tables.reader || reader_series(a->tables.reader, gpu, NAME_GPU_JOB_PROCESSES,
+					 from_us, INT64_MAX, &s, NULL) < 0) {
+		return 0;
+	}
+	for (size_t i = 0; i < s.n; i++) {
+		n += isfinite(s.values[i]);
+	}
+	series_done(&s);
+	return n;
+}
+
+// Whether a list of processes was read while the job trained: it may have come to a GPU only then.
+static bool looked_in_training(const struct analysis *a, int64_t gpu)
+{
+	return a->phases.n_iterations == 0 ||
+	       looks_from(a, gpu, a->phases.iterations[0].start_ns / 1000) > 0;
+}
+
+// Whether the hooks saw a framework hold memory of a GPU.
+static bool holds_memory(const struct analysis *a)
+{
+	return a->tables.reader &&
+	       reader_run_i64(a->tables.reader, "device_memory_reserved", 0) > 0;
+}
+
+// Whether the lists of processes show that the job uses the GPU. Hooks that saw it use one prove
+// which one if it has no choice.
 static enum use use_of(const struct analysis *a, int64_t gpu)
 {
 	double processes = tables_figure(&a->tables, gpu, NAME_GPU_JOB_PROCESSES, FIGURE_MAX);
 	double memory = tables_figure(&a->tables, gpu, NAME_GPU_JOB_MEMORY, FIGURE_MAX);
-	return processes > 0 || memory > 0               ? USE_SOME
-	       : isfinite(processes) || isfinite(memory) ? USE_NONE
-	                                                 : USE_UNKNOWN;
+	if (processes > 0 || memory > 0) {
+		return USE_SOME;
+	}
+	if (holds_memory(a)) {
+		return a->overview.n_gpus == 1 ? USE_SOME : USE_UNKNOWN;
+	}
+	bool listed = isfinite(processes) || isfinite(memory);
+	return listed && looked_in_training(a, gpu) ? USE_NONE : USE_UNKNOWN;
 }
 
 static bool any_in_use(const struct analysis *a)
@@ -141,6 +177,33 @@ static double mean_over(
 	}
 	series_done(&s);
 	return time > 0 ? sum / time : tables_figure(&a->tables, gpu, metric, FIGURE_MEAN);
+}
+
+// The same of a metric of which each reading is about the time since the one before. A reading that
+// is also about another time counts only if there is no other.
+static double mean_since(
+	const struct analysis *a, int64_t gpu, const char *metric, const struct stretch *stretch)
+{
+	struct series s = {0};
+	double sum[2] = {0, 0},
+	       time[2] = {0, 0}; // of readings that reach out of the stretch, others
+	if (!a->tables.reader ||
+		reader_series(a->tables.reader, gpu, metric, INT64_MIN, INT64_MAX, &s, NULL) < 0) {
+		s.n = 0;
+	}
+	for (size_t i = 1; i < s.n && s.t_us[i - 1] < stretch->to_us; i++) {
+		int64_t from = s.t_us[i - 1] > stretch->from_us ? s.t_us[i - 1] : stretch->from_us;
+		int64_t to = s.t_us[i] < stretch->to_us ? s.t_us[i] : stretch->to_us;
+		bool inside = s.t_us[i - 1] >= stretch->from_us && s.t_us[i] <= stretch->to_us;
+		if (isfinite(s.values[i]) && to > from) {
+			sum[inside] += s.values[i] * (double)(to - from);
+			time[inside] += (double)(to - from);
+		}
+	}
+	series_done(&s);
+	return time[true] > 0    ? sum[true] / time[true]
+	       : time[false] > 0 ? sum[false] / time[false]
+	                         : tables_figure(&a->tables, gpu, metric, FIGURE_MEAN);
 }
 
 static int index_of(const struct analysis *a, int64_t gpu)
@@ -329,7 +392,7 @@ bool gpu_facts_fault(const struct gpu_facts *g)
 static void add_busy(const struct analysis *a, const struct stretch *stretch,
 	const struct gpu_figures *gpu, struct gpu_facts *g)
 {
-	double busy = mean_over(a, gpu->entity, NAME_GPU_BUSY, stretch);
+	double busy = mean_since(a, gpu->entity, NAME_GPU_BUSY, stretch);
 	busy = isfinite(busy) ? busy : gpu->busy;
 	const struct entity *entity = entity_find(&a->tables.entities, gpu->entity);
 	if (!(busy >= g->least_busy)) {
@@ -343,10 +406,10 @@ static void add_busy(const struct analysis *a, const struct stretch *stretch,
 	g->entity = gpu->entity;
 	g->divided = entity && entity_flag(entity, "mig");
 	g->busy = busy;
-	g->sm_activity = mean_over(a, gpu->entity, NAME_GPU_SM, stretch);
-	g->occupancy = mean_over(a, gpu->entity, NAME_GPU_OCCUPANCY, stretch);
-	g->tensor_activity = mean_over(a, gpu->entity, NAME_GPU_TENSOR, stretch);
-	g->dram_activity = mean_over(a, gpu->entity, NAME_GPU_DRAM, stretch);
+	g->sm_activity = mean_since(a, gpu->entity, NAME_GPU_SM, stretch);
+	g->occupancy = mean_since(a, gpu->entity, NAME_GPU_OCCUPANCY, stretch);
+	g->tensor_activity = mean_since(a, gpu->entity, NAME_GPU_TENSOR, stretch);
+	g->dram_activity = mean_since(a, gpu->entity, NAME_GPU_DRAM, stretch);
 }
 
 static void add_sharing(
@@ -417,25 +480,10 @@ static bool filled(const struct analysis *a, int64_t gpu)
 	return most - first >= CONTEXT_BYTES;
 }
 
-static bool looked_enough(const struct analysis *a, int64_t gpu)
-{
-	struct series s = {0};
-	size_t n = 0;
-	if (!a->tables.reader || reader_series(a->tables.reader, gpu, NAME_GPU_JOB_PROCESSES,
-					 INT64_MIN, INT64_MAX, &s, NULL) < 0) {
-		return false;
-	}
-	for (size_t i = 0; i < s.n; i++) {
-		n += isfinite(s.values[i]);
-	}
-	series_done(&s);
-	return n >= LOOKS_ENOUGH;
-}
-
 static void add_neighbour(const struct analysis *a, const struct stretch *stretch,
 	const struct gpu_figures *gpu, struct gpu_facts *g)
 {
-	double busy = mean_over(a, gpu->entity, NAME_GPU_BUSY, stretch);
+	double busy = mean_since(a, gpu->entity, NAME_GPU_BUSY, stretch);
 	if (busy >= BUSY_AT_ALL && !(busy <= g->neighbour_busy)) {
 		g->neighbour_busy = busy;
 		g->neighbour_index = index_of(a, gpu->entity);
@@ -468,7 +516,8 @@ void gpu_facts_fill(const struct analysis *a, const struct stretch *stretch, str
 		ret->n += owner != GPU_OF_OTHERS;
 		if (owner != GPU_OF_OTHERS) {
 			ret->known = ret->known && use_of(a, o->gpus[i].entity) != USE_UNKNOWN;
-			enough = enough && looked_enough(a, o->gpus[i].entity);
+			enough = enough &&
+			         looks_from(a, o->gpus[i].entity, INT64_MIN) >= LOOKS_ENOUGH;
 		}
 		if (owner == GPU_OF_JOB) {
 			add_own(a, stretch, &o->gpus[i], ret);

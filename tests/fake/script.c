@@ -283,6 +283,17 @@ unsigned script_calls(const char *function)
 	return 0;
 }
 
+// CPU time, as a driver that talks to its device spends.
+static void burn(uint64_t ns)
+{
+	struct timespec t = {0};
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	uint64_t end_ns = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec + ns;
+	while ((uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec < end_ns) {
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	}
+}
+
 int script_enter(unsigned gpu, const char *function)
 {
 	char key[128];
@@ -296,6 +307,10 @@ int script_enter(unsigned gpu, const char *function)
 	snprintf(key, sizeof(key), "delay.%s", function);
 	if (script_number(gpu, key, now, &value) == 0 && value > 0) {
 		usleep((useconds_t)(value * 1000));
+	}
+	snprintf(key, sizeof(key), "burn.%s", function);
+	if (script_number(gpu, key, now, &value) == 0) {
+		burn((uint64_t)(value * 1e6));
 	}
 	snprintf(key, sizeof(key), "hang.%s", function);
 	while (script_number(gpu, key, now, &value) == 0) {

@@ -170,6 +170,11 @@ void clock_watch_tell(struct clock_watch *w, struct sink *sink, uint64_t now_ns)
 // Outside of the tick lane, a slow reading is delayed until it takes at most one part in this many
 // of the time.
 #define SLOW_LANE_SHARE 5
+// What one group of a device may cost, as a part of the budget. A call into a driver can cost
+// milliseconds of CPU time (5 ms for the power of an H100): it is made less often, instead of
+// slowing everything down.
+#define DEVICE_GROUP_PART 0.1
+#define COST_WEIGHT 0.25 // of the last reading in a group's mean cost
 // If a real-time tick takes this long, the lane returns to ordinary scheduling.
 #define REAL_TIME_TICK_MAX_NS (20 * NS_PER_MS)
 #define STOP_TIMEOUT_NS (2 * NS_PER_S)
@@ -183,6 +188,9 @@ struct slot {
 	void *state;
 	uint64_t interval_ns; // 0: the sampler's
 	uint64_t next_ns;
+	uint64_t read_ns; // time of the last reading
+	uint64_t readings;
+	double cpu_ns; // CPU time of a reading, smoothed; in the device lane
 	bool dropped;
 	size_t number; // of the group among all groups of source_list
 	uint64_t foreign, read_foreign; // sums of sink_put_rows: of the last reading, and as of
@@ -218,6 +226,8 @@ struct sampler {
 	uint64_t stretched_ns; // minimum interval of all groups; 0: each as declared
 	_Atomic uint64_t interval_ns; // of groups that declare none
 	_Atomic uint64_t slow_permille;
+	double budget; // of one core; 0: none
+	_Atomic uint64_t once_ns; // CPU time of the device lane's opening and first readings
 	_Atomic uint64_t source_ns[SLOTS_MAX]; // by index into source_list
 	struct lane_thread lanes[N_LANES];
 	pthread_mutex_t mutex;
@@ -273,6 +283,30 @@ static uint64_t group_interval(const struct sampler *s, const struct group *grou
 static uint64_t slot_interval(const struct sampler *s, const struct slot *slot)
 {
 	return slot->interval_ns ? slot->interval_ns : atomic_load(&s->interval_ns);
+}
+
+static uint64_t thread_cpu_ns(void)
+{
+	struct timespec t = {0};
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+// The first reading costs more than the following ones, and does not count.
+static void slot_count_cost(struct sampler *s, struct slot *slot, uint64_t cpu_ns)
+{
+	if (slot->readings++ == 0) {
+		atomic_fetch_add(&s->once_ns, cpu_ns);
+		return;
+	}
+	double weight = slot->readings == 2 ? 1 : COST_WEIGHT;
+	slot->cpu_ns += weight * ((double)cpu_ns - slot->cpu_ns);
+}
+
+// The interval with which the group stays within its part of the budget.
+static uint64_t slot_affordable(const struct sampler *s, const struct slot *slot)
+{
+	return s->budget > 0 ? (uint64_t)(slot->cpu_ns / (s->budget * DEVICE_GROUP_PART)) : 0;
 }
 
 static void lane_add_source(struct lane_thread *lane, size_t index)
@@ -374,6 +408,7 @@ static void slot_read(struct lane_thread *lane, struct slot *slot, uint64_t now_
 {
 	struct sampler *s = lane->sampler;
 	uint64_t before_ns = clock_monotonic_ns();
+	uint64_t cpu_ns = lane->lane == LANE_DEVICE ? thread_cpu_ns() : 0;
 	bool shared = s->context.node && slot->group->sharing != SHARED_NOT;
 	if (!shared) {
 		slot->dropped = slot->group->read(slot->state, lane->sink, now_ns) < 0;
@@ -384,6 +419,12 @@ static void slot_read(struct lane_thread *lane, struct slot *slot, uint64_t now_
 	uint64_t cost_ns = after_ns - before_ns;
 	atomic_fetch_add(&s->source_ns[slot->source], cost_ns);
 	uint64_t interval_ns = scaled(s, slot_interval(s, slot));
+	slot->read_ns = now_ns;
+	if (lane->lane == LANE_DEVICE) {
+		slot_count_cost(s, slot, thread_cpu_ns() - cpu_ns);
+		uint64_t affordable_ns = slot_affordable(s, slot);
+		interval_ns = affordable_ns > interval_ns ? affordable_ns : interval_ns;
+	}
 	slot->next_ns += interval_ns;
 	if (slot->next_ns <= now_ns) {
 		slot->next_ns = now_ns + interval_ns; // ticks were missed: do not catch up
@@ -503,14 +544,17 @@ static bool counts(const struct group *group)
 	return false;
 }
 
-// Device counters that are read seldom are read once more when the job ends: what they count, such
-// as a GPU's errors, is often the reason for the end.
+// What a device counted or kept since a reading that is old by now is read once more when the job
+// ends. Its errors are often the reason for the end.
 static void lane_read_last(struct lane_thread *lane)
 {
 	for (size_t i = 0; i < lane->n_slots && lane->lane == LANE_DEVICE; i++) {
 		struct slot *slot = &lane->slots[i];
-		if (!slot->dropped && slot->interval_ns >= NS_PER_S && counts(slot->group)) {
-			slot_read(lane, slot, clock_monotonic_ns(), true);
+		uint64_t now_ns = clock_monotonic_ns();
+		bool old = slot->interval_ns >= NS_PER_S || now_ns - slot->read_ns >= NS_PER_S;
+		bool kept = counts(slot->group) || slot->group->sharing == SHARED_BUFFER;
+		if (!slot->dropped && old && kept) {
+			slot_read(lane, slot, now_ns, true);
 		}
 	}
 }
@@ -539,6 +583,9 @@ static void *lane_main(void *context)
 		lane_schedule(lane, true);
 	} else {
 		lane_open_sources(lane);
+		if (lane->lane == LANE_DEVICE) {
+			atomic_store(&lane->sampler->once_ns, thread_cpu_ns());
+		}
 		pthread_mutex_lock(&lane->sampler->mutex);
 		lane->opening = false;
 		pthread_cond_broadcast(&lane->sampler->answered);
@@ -578,7 +625,7 @@ static int lane_init(struct sampler *s, enum lane kind, struct error *e)
 }
 
 int sampler_new(const struct source_context *context, struct registry *registry, struct feed *feed,
-	uint64_t interval_ns, struct sampler **ret, struct error *e)
+	uint64_t interval_ns, double budget, struct sampler **ret, struct error *e)
 {
 	struct sampler *s = calloc(1, sizeof(*s));
 	if (!s) {
@@ -587,6 +634,7 @@ int sampler_new(const struct source_context *context, struct registry *registry,
 	s->context = *context;
 	s->registry = registry;
 	s->feed = feed;
+	s->budget = budget;
 	s->stretched_ns = interval_ns >= STRETCHED_FROM_NS ? interval_ns : 0;
 	atomic_store(&s->interval_ns, interval_ns);
 	atomic_store(&s->slow_permille, 1000);
@@ -738,6 +786,11 @@ struct sampler_ticks sampler_ticks(const struct sampler *s)
 	return (struct sampler_ticks){.due = atomic_load(&lane->due),
 		.late = atomic_load(&lane->late),
 		.missed = atomic_load(&lane->missed)};
+}
+
+uint64_t sampler_once_ns(const struct sampler *s)
+{
+	return atomic_load(&s->once_ns);
 }
 
 uint64_t sampler_source_ns(const struct sampler *s, size_t source)

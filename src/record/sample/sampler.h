@@ -19,7 +19,7 @@ struct registry;
 // The pointers are borrowed and must outlive the sampler. The registry has every group of
 // source_list.
 int sampler_new(const struct source_context *context, struct registry *registry, struct feed *feed,
-	uint64_t interval_ns, struct sampler **ret, struct error *e);
+	uint64_t interval_ns, double budget, struct sampler **ret, struct error *e);
 
 // Opens the sources of the tick lane, starts it, and starts the memory lane, which opens its
 // sources in its own thread.
@@ -51,6 +51,9 @@ struct sampler_ticks {
 	uint64_t missed;
 };
 struct sampler_ticks sampler_ticks(const struct sampler *s);
+// CPU time that devices cost once: loading their driver's library, and a first reading of each
+// group, in which the driver sets up what it needs.
+uint64_t sampler_once_ns(const struct sampler *s);
 // Time spent in reading a source (index into source_list).
 uint64_t sampler_source_ns(const struct sampler *s, size_t source);
 // The scheduling of the tick lane: "SCHED_FIFO 1", "slice 0.1 ms", "default".

@@ -2088,7 +2088,7 @@ static int read_nothing(void *state, struct sink *sink, uint64_t now_ns)
 // before; errors are events, too, which each run has.
 static const struct group nvml_groups[N_GPU_GROUPS] = {
 	[GPU_BUSY] = {"utilization", ENTITY_GPU, busy_metrics, N_BUSY, 200 * NS_PER_MS, read_busy,
-		SHARED},
+		SHARED_BUFFER},
 	[GPU_MEMORY] = {"memory", ENTITY_GPU, memory_metrics, N_MEMORY, 100 * NS_PER_MS,
 		read_memory, SHARED},
 	[GPU_CLOCK] = {"clock", ENTITY_GPU, clock_metrics, N_CLOCK, 100 * NS_PER_MS, read_clock,
