@@ -439,6 +439,8 @@ class Loop:
         elif self.stage != READY:
             self._not_brief()
             self.calls.settle()
+        if self.training is None and self.step_ns:
+            self._need_iteration(began_ns)  # without a loader, this shows that the next one has begun
         self.ring.begin(TRANSFER, began_ns)
         self.last_ns = self.anchor_ns = self.ring.end()
         self.weak = False

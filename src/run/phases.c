@@ -141,7 +141,8 @@ static int phase_threads_iteration(struct phase_threads *threads,
 }
 
 static int phase_threads_prepare(struct phase_threads *threads,
-	const struct timeline_thread *thread, int64_t start_ns, int64_t end_ns, int64_t samples)
+	const struct timeline_thread *thread, int64_t start_ns, int64_t end_ns, int64_t samples,
+	int64_t warm_until_ns)
 {
 	struct thread_count *count = count_of(threads, thread);
 	if (!count) {
@@ -153,6 +154,8 @@ static int phase_threads_prepare(struct phase_threads *threads,
 	worker->first_s = first ? (double)start_ns / 1e9 : worker->first_s;
 	worker->last_s = first ? last_s : fmax(worker->last_s, last_s);
 	worker->prepare_s += seconds;
+	int64_t steady_ns = end_ns - (start_ns > warm_until_ns ? start_ns : warm_until_ns);
+	worker->steady_s += steady_ns > 0 ? (double)steady_ns / 1e9 : 0;
 	if (samples < 0 || (!first && worker->samples < 0) ||
 		__builtin_add_overflow(worker->samples, samples, &worker->samples)) {
 		worker->samples = -1; // not known for one batch: the sum would be too small
@@ -809,6 +812,7 @@ struct gathering {
 	struct own_gathering *own;
 	size_t epoch; // of the last piece
 	size_t iterations_capacity;
+	int64_t warm_until_ns;
 	bool no_room; // for more iterations
 	bool began; // the first iteration has begun
 	struct iteration last;
@@ -1042,7 +1046,8 @@ static int take_prepare(void *context, const struct timeline_thread *thread, int
 	int64_t end_ns, int64_t samples)
 {
 	struct gathering *g = context;
-	return phase_threads_prepare(&g->threads, thread, start_ns, end_ns, samples);
+	return phase_threads_prepare(
+		&g->threads, thread, start_ns, end_ns, samples, g->warm_until_ns);
 }
 
 static int take_own(
@@ -1154,6 +1159,8 @@ static int gather(struct gathering *g, struct timeline *t, struct error *e)
 	struct phases *p = g->p;
 	uint64_t whole = timeline_iterations(t), warm_up = timeline_warm_up(t);
 	steady_init(&g->steady, whole > warm_up ? whole - warm_up : 0);
+	g->warm_until_ns = timeline_warm_until_ns(t);
+	p->warm_until_s = (double)g->warm_until_ns / 1e9;
 	int r = walk(g, t, e);
 	if (r == -ENOMEM) {
 		return r;

@@ -85,6 +85,7 @@ struct phase_worker {
 	double first_s;
 	double last_s;
 	double prepare_s; // total
+	double steady_s; // the same after the warm-up (phases.warm_until_s)
 	double batch_p50_s;
 	double batch_max_s;
 	double collected_s; // Python's garbage collections of 2 ms or longer
@@ -187,6 +188,7 @@ struct phases {
 	// part of between_s: within an epoch, next to a checkpoint (flushing, copying)
 	double saving_s;
 	double after_s; // after the last iteration
+	double warm_until_s; // end of the main thread's warm-up; 0: it has none
 	double unrecorded_s;
 	double stopped_s; // the job was stopped; not part of any of the above
 

@@ -54,6 +54,11 @@ struct first_pass_key {
 	int64_t thread;
 };
 
+struct head {
+	double seconds;
+	int64_t end_ns;
+};
+
 struct first_pass_thread {
 	struct first_pass_key key;
 	size_t replayed; // 0: a main thread; REPLAYED_NONE: none yet
@@ -64,7 +69,7 @@ struct first_pass_thread {
 	int64_t last_ns;
 	uint64_t warm_up;
 	struct histogram lengths;
-	double *head; // [n_head], lengths of the first iterations
+	struct head *head; // [n_head], the first iterations
 	size_t n_head;
 	size_t head_capacity;
 };
@@ -78,6 +83,7 @@ struct first_pass {
 	struct first_pass_thread *main; // the first main thread; NULL: none
 	uint64_t whole; // uncut iterations of main threads
 	uint64_t warm_up;
+	int64_t warm_until_ns; // end of the first main thread's
 };
 
 static void first_pass_done(struct first_pass *s);
@@ -273,7 +279,8 @@ static int saw_iteration(void *context, sqlite3_stmt *row)
 			&head, &thread->head_capacity, thread->n_head + 1, sizeof(*thread->head));
 		thread->head = head;
 		if (r == 0) {
-			thread->head[thread->n_head++] = seconds;
+			thread->head[thread->n_head++] = (struct head){
+				seconds, sqlite3_column_int64(row, COLUMN_END)};
 		}
 	}
 	return r;
@@ -359,16 +366,16 @@ static int choose_main(struct first_pass *s)
 
 // Warm-up -----------------------------------------------------------------------------------------
 
-static double median_of_window(const double *values)
+static double median_of_window(const struct head *values)
 {
 	double sorted[WINDOW];
 	for (size_t i = 0; i < WINDOW; i++) {
 		size_t place = i;
-		while (place > 0 && sorted[place - 1] > values[i]) {
+		while (place > 0 && sorted[place - 1] > values[i].seconds) {
 			sorted[place] = sorted[place - 1];
 			place--;
 		}
-		sorted[place] = values[i];
+		sorted[place] = values[i].seconds;
 	}
 	return sorted[WINDOW / 2];
 }
@@ -398,6 +405,9 @@ static void count_warm_up(struct first_pass *s)
 		struct first_pass_thread *thread = s->threads[i];
 		thread->warm_up = warm_up_of(thread);
 		s->warm_up += thread->replayed == 0 ? thread->warm_up : 0;
+		if (thread == s->main && thread->warm_up > 0) {
+			s->warm_until_ns = thread->head[thread->warm_up - 1].end_ns;
+		}
 		histogram_done(&thread->lengths);
 		free(thread->head);
 		thread->head = NULL;
@@ -931,6 +941,11 @@ uint64_t timeline_iterations(const struct timeline *t)
 uint64_t timeline_warm_up(const struct timeline *t)
 {
 	return t->first_pass.warm_up;
+}
+
+int64_t timeline_warm_until_ns(const struct timeline *t)
+{
+	return t->first_pass.warm_until_ns;
 }
 
 uint64_t timeline_left_out(const struct timeline *t)

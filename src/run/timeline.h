@@ -106,6 +106,7 @@ int timeline_walk(struct timeline *t, const struct timeline_sink *sink, struct e
 
 uint64_t timeline_iterations(const struct timeline *t); // of index 0, without cut ones
 uint64_t timeline_warm_up(const struct timeline *t); // of timeline_iterations
+int64_t timeline_warm_until_ns(const struct timeline *t); // on the main thread; 0: no warm-up
 // Spans dropped because there were too many threads or they were nested too deeply.
 uint64_t timeline_left_out(const struct timeline *t);
 size_t timeline_phases(const struct timeline *t); // at least N_KNOWN_PHASES

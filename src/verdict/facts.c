@@ -607,12 +607,13 @@ static void fill_marked(const struct analysis *a, struct chosen *c, const struct
 	double prepared_s = 0, lived_s = 0;
 	for (size_t i = 0; i < c->n; i++) {
 		const struct phase_worker *worker = c->workers[i];
-		double life_s = worker->last_s - worker->first_s;
+		// While the first iterations compile and tune, workers have nothing to do.
+		double life_s = worker->last_s - fmax(worker->first_s, a->phases.warm_until_s);
 		add_rates(a, worker->entity, stretch, w);
 		if (life_s > 0) {
-			prepared_s += worker->prepare_s;
+			prepared_s += worker->steady_s;
 			lived_s += life_s;
-			w->busiest = fmax(w->busiest, worker->prepare_s / life_s);
+			w->busiest = fmax(w->busiest, worker->steady_s / life_s);
 		}
 	}
 	w->n = c->at_once;

@@ -490,6 +490,18 @@ if verdict["bottleneck"] == "ranks":
 	cmp with without
 }
 
+@test "PyTorch: without a loader, copying a batch to the GPU is part of the iteration" {
+	needs_torch
+	record "$PYTHON" "$TRAIN" carried >with
+	[[ "$(run_key run.strain hooks)" == *", transfer"* ]]
+	# All but the first have theirs, of 20 ms, and the 10 ms before it.
+	[ "$(python_sql run.strain "SELECT count(*), sum(number > 0 AND end_ns - start_ns > 3e7) FROM span WHERE kind = 'iteration'")" = '10|9' ]
+	[ "$(python_sql run.strain "SELECT count(*) FROM span AS s WHERE kind = 'phase' AND name = 'transfer' AND EXISTS (SELECT 1 FROM
+		span AS i WHERE i.kind = 'iteration' AND i.start_ns < s.start_ns AND i.end_ns >= s.end_ns)")" = 9 ]
+	"$PYTHON" "$TRAIN" carried >without
+	cmp with without
+}
+
 @test "what the hooks say is not believed beyond its bounds" {
 	# shellcheck disable=SC2016
 	record sh -c 'cd "$STRAIN_MARKERS"; mkfifo hook-1; ln -s /etc/passwd hook-2; mkdir hook-3; : >hook-x
