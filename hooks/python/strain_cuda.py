@@ -9,6 +9,7 @@ number.
 """
 
 from collections import deque
+from threading import get_ident
 from time import monotonic_ns
 
 import strain_hook
@@ -68,6 +69,71 @@ class Memory:
             facts.append(("device_allocations", str(allocations - self._settled[1])))
             facts.append(("device_allocations_iterations", str(self._iterations - self._settled[0])))
         return facts
+
+
+READ_STEPS = 6  # steps in which results read from the device are counted
+# Not __float__ and __int__: PyTorch's warning about a tensor with gradients would name this file.
+READERS = ("item", "tolist", "cpu", "to", "__bool__")
+PLACES = 100
+
+
+class Reads:
+    """Counts the tensors that a step reads from the device, and where: the thread waits each time until the
+    device has computed them, and the device then waits for the thread. Of a few steps only: a method with a
+    patch costs each call a microsecond."""
+
+    def __init__(self, torch, hook, tell, packages):
+        self._tensor = torch.Tensor
+        self._hook = hook
+        self._tell = tell
+        self._packages = packages
+        self._thread = get_ident()
+        self._count = 0
+        self._least = -1
+        self._places = {}
+        self.left = READ_STEPS
+        for name in READERS:
+            if hasattr(torch.Tensor, name):
+                hook.patch(torch.Tensor, name, self._wrap)
+
+    def _wrap(self, original):
+        def read(tensor, *arguments, **options):
+            result = original(tensor, *arguments, **options)
+            try:
+                there = tensor.is_cuda and not getattr(result, "is_cuda", False)
+                if there and self.left and get_ident() == self._thread:
+                    self._found()
+            except Exception:
+                self.left = 0
+            return result
+
+        return read
+
+    def _found(self):
+        self._count += 1
+        place = strain_hook.caller(self._packages)
+        if place in self._places or len(self._places) < PLACES:
+            self._places[place] = self._places.get(place, 0) + 1
+
+    def stepped(self):
+        """A step of an optimizer has ended. The first one may have begun before."""
+        if self.left == READ_STEPS:
+            self._places.clear()
+        elif self._least < 0 or self._count < self._least:
+            self._least = self._count
+        self._count = 0
+        self.left = max(0, self.left - 1)
+        if not self.left:
+            self.stop()
+            if self._least > 0 and self._places:
+                place = max(self._places, key=self._places.get)
+                self._tell((("device_reads", str(self._least)), ("device_reads_at", place or "")))
+
+    def stop(self):
+        """Nothing is counted any more."""
+        self.left = 0
+        for name in READERS:
+            self._hook.unpatch(self._tensor, name)
 
 
 def limit(torch, hook, size):

@@ -24,7 +24,7 @@ import strain_denormal
 import strain_hook
 import strain_padding
 import strain_ring
-from strain_cuda import DeviceClock, Memory
+from strain_cuda import DeviceClock, Memory, Reads
 from strain_loop import Loop
 from strain_omitted import FOLLOWED, Discarded, Omitted, Repeated
 from strain_pass import Loader, Optimizers
@@ -79,6 +79,7 @@ class PyTorch:
         self.counted = 0  # batches of training loaders that say their number of tokens
         self.tokens = [0, 0]  # in these, and their samples
         self.device = None  # a Memory: CUDA is in use, and its features are hooked
+        self.reads = None  # Reads, in a few of the first steps
         self.folder = os.path.dirname(torch.__file__) + os.sep
 
     def install(self):
@@ -386,6 +387,16 @@ class PyTorch:
             self.hook.feature("transfer", self._hook_transfer)
         if loop.device is None:
             loop.device = DeviceClock(self.torch.cuda, loop.ring, self.device)
+
+    def _count_reads(self, loop):
+        """One of the first steps has ended. Compiling would trace what counts."""
+        self._use_device(loop)
+        if self.reads is None:
+            if self.called is not None:
+                packages = (self.folder,)
+                self.reads = Reads(self.torch, self.hook, self._tell, packages)
+        elif self.reads.left:
+            self.reads.stepped()
 
     def _hook_transfer(self):
         for name in ("to", "cuda"):
@@ -703,8 +714,8 @@ class PyTorch:
             self._count_denormals()
         self._follow(self.discarded.stepped, optimizer)
         loop = self.local.loop
-        if loop.device is None and self.torch.cuda.is_initialized():
-            self._use_device(loop)
+        if self.torch.cuda.is_initialized():
+            self._count_reads(loop)
         if not self.early:
             self.discarded.stop()
             self._unhook_zeroed()
@@ -835,6 +846,8 @@ class PyTorch:
             try:
                 self.discarded.stop()
                 self._unhook_zeroed()
+                if self.reads is not None:
+                    self.reads.stop()
                 if self.called is not None:
                     self._uncall()
             except Exception as error:

@@ -41,6 +41,8 @@ void gpu_facts_init(struct gpu_facts *g)
 		.occupancy = NAN,
 		.tensor_activity = NAN,
 		.dram_activity = NAN,
+		.fp32_activity = NAN,
+		.fp64_activity = NAN,
 		.least_busy = NAN,
 		.least_index = -1,
 		.clock_lost = NAN,
@@ -410,6 +412,8 @@ static void add_busy(const struct analysis *a, const struct stretch *stretch,
 	g->occupancy = mean_since(a, gpu->entity, NAME_GPU_OCCUPANCY, stretch);
 	g->tensor_activity = mean_since(a, gpu->entity, NAME_GPU_TENSOR, stretch);
 	g->dram_activity = mean_since(a, gpu->entity, NAME_GPU_DRAM, stretch);
+	g->fp32_activity = mean_since(a, gpu->entity, NAME_GPU_FP32, stretch);
+	g->fp64_activity = mean_since(a, gpu->entity, NAME_GPU_FP64, stretch);
 }
 
 static void add_sharing(

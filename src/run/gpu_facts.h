@@ -54,6 +54,7 @@ struct gpu_facts {
 	double occupancy; // warps, as a share of what they hold (GPM)
 	double tensor_activity;
 	double dram_activity; // bandwidth, as a share of the peak (GPM)
+	double fp32_activity, fp64_activity; // arithmetic outside of the tensor cores (GPM)
 	double least_busy; // the same of the least busy GPU of the job
 	int least_index;
 	// Its clock while it had work: lost is 1 - clock / the clock that was asked for (the

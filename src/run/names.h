@@ -105,6 +105,8 @@
 #define NAME_GPU_OCCUPANCY "strain.gpu.sm.occupancy"
 #define NAME_GPU_TENSOR "strain.gpu.tensor.activity"
 #define NAME_GPU_DRAM "strain.gpu.dram.activity"
+#define NAME_GPU_FP32 "strain.gpu.fp32.activity"
+#define NAME_GPU_FP64 "strain.gpu.fp64.activity"
 
 // recorder
 #define NAME_TICKS "strain.recorder.ticks.due"

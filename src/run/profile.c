@@ -123,13 +123,14 @@ static const struct rule rules[] = {
 	{"libm.so", NULL, CODE_FRAMEWORK},
 	{"libmvec", NULL, CODE_FRAMEWORK},
 	{"libstdc++", NULL, CODE_FRAMEWORK},
-	// Drivers and libraries of devices, in which a thread also waits for these.
+	{"libcuda.so", NULL, CODE_DRIVER},
+	// Libraries of devices.
 	{"libcuda", NULL, CODE_FRAMEWORK},
 	{"libcudnn", NULL, CODE_FRAMEWORK},
 	{"libnccl", NULL, CODE_FRAMEWORK},
 	{"libnvidia", NULL, CODE_FRAMEWORK},
-	{"libamdhip", NULL, CODE_FRAMEWORK},
-	{"libhsa-runtime", NULL, CODE_FRAMEWORK},
+	{"libamdhip", NULL, CODE_DRIVER},
+	{"libhsa-runtime", NULL, CODE_DRIVER},
 	{"libMIOpen", NULL, CODE_FRAMEWORK},
 	{"librccl", NULL, CODE_FRAMEWORK},
 };
@@ -198,6 +199,7 @@ const char *code_class_name(enum code_class class)
 		[CODE_COPYING] = "copying",
 		[CODE_DECODING] = "decoding",
 		[CODE_SYSTEM] = "kernel",
+		[CODE_DRIVER] = "GPU driver",
 		[CODE_OTHER] = "other code",
 	};
 	return names[class];

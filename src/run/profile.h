@@ -26,6 +26,7 @@ enum code_class {
 	CODE_COPYING,
 	CODE_DECODING, // and resizing, decompressing
 	CODE_SYSTEM, // the kernel
+	CODE_DRIVER, // of a GPU: launches, copies, and polling for its results
 	CODE_OTHER,
 	N_CODE_CLASSES,
 };

@@ -554,6 +554,7 @@ static const unsigned hues[N_CODE_CLASSES] = {
 	[CODE_COPYING] = 3,
 	[CODE_DECODING] = 6,
 	[CODE_SYSTEM] = 7,
+	[CODE_DRIVER] = 5,
 	[CODE_OTHER] = 9,
 };
 

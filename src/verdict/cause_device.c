@@ -130,6 +130,22 @@ static double gpu_computing(const struct facts *f)
 	return fmax(0, f->gpu.busy - shared_share(f));
 }
 
+// Whether the GPU multiplies single precision in its ordinary cores, and not in its tensor cores.
+static bool gpu_lacks_tensors(const struct gpu_facts *g)
+{
+	return isfinite(g->fp32_activity)
+	               ? g->fp32_activity >= ARITHMETIC && g->tensor_activity < TENSOR_FEW
+	               : g->tensor_activity < TENSOR_IDLE;
+}
+
+// Whether arithmetic is what its kernels do most of the time; where that is not known, all that is
+// no traffic of memory counts.
+static bool gpu_calculates(const struct gpu_facts *g)
+{
+	return !isfinite(g->fp32_activity) || g->tensor_activity >= TENSOR_BUSY ||
+	       g->fp32_activity >= ARITHMETIC || g->fp64_activity >= DOUBLES;
+}
+
 // Appends " (limited by memory bandwidth), at its power cap (clock 12 % below the highest)";
 // nothing if nothing is known.
 static void gpu_append_use(struct text *t, const struct gpu_facts *g)
@@ -140,8 +156,9 @@ static void gpu_append_use(struct text *t, const struct gpu_facts *g)
 		text_append_string(t, ", but ");
 		words_append_percent(t, 1 - g->sm_activity);
 		text_append_string(t, " of its multiprocessors are idle");
-	} else if (isfinite(g->dram_activity)) {
-		text_append_string(t, " (by arithmetic)");
+	} else if (isfinite(g->dram_activity) && gpu_calculates(g)) {
+		text_append_string(t, " (by arithmetic");
+		text_append_string(t, gpu_lacks_tensors(g) ? ", without tensor cores)" : ")");
 	}
 	if (g->capped >= CAPPED && g->capped_lost >= CAPPED_WORTH) {
 		text_append_string(t, ", at its power cap (clock ");
@@ -162,8 +179,21 @@ const char *cause_gpu_better_use(const struct gpu_facts *g, bool pytorch)
 		                 "kernels"
 		               : "use a larger batch, for larger kernels";
 	}
-	if (g->tensor_activity < TENSOR_IDLE) {
-		return "use mixed precision: the tensor cores are idle";
+	if (g->fp64_activity >= DOUBLES) {
+		return "use single precision (float32): the GPU computes in double precision";
+	}
+	if (gpu_lacks_tensors(g)) {
+		return pytorch ? "use mixed precision, or "
+		                 "torch.set_float32_matmul_precision(\"high\") "
+		                 "(TF32): the tensor cores are idle"
+		               : "use mixed precision: the tensor cores are idle";
+	}
+	if (g->tensor_activity >= TENSOR_BUSY) {
+		return "use a faster GPU, or less arithmetic: its tensor cores are in use";
+	}
+	if (pytorch && !gpu_calculates(g)) {
+		return "use torch.compile, for fewer and larger kernels, a larger batch or a "
+		       "faster GPU";
 	}
 	return "use mixed precision, a larger batch or a faster GPU";
 }
@@ -482,12 +512,36 @@ static double outside_part(const struct facts *f, double share)
 
 static bool is_main_line_python(const struct facts *f);
 
+// Whether most of the time in which the GPU waits for the host may be outside of all phases.
+static bool is_outside_steps(const struct facts *f, double share)
+{
+	return facts_share(f, PHASE_OTHER) >= 0.5 * share;
+}
+
+static void append_forward_line(struct text *t, const struct line_place *line);
+
+// What the host does while the GPU waits for it.
+static void say_gpu_waits(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	double share = cause->share.value;
+	text_append_string(t, "host-bound: the GPU waits for the host to give it work, ");
+	cause_append_share(t, cause);
+	if (f->reads >= READS_MANY) {
+		text_format(t, "; each step reads at least %.0f results from it", f->reads);
+	}
+	if (is_outside_steps(f, share)) {
+		double part = outside_part(f, fmin(share, facts_share(f, PHASE_OTHER)));
+		cause_append_line(t, ", mostly in ", &f->lines.outside, part);
+	} else {
+		append_forward_line(t, &f->lines.forward);
+	}
+}
+
 static void say_launch(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	double share = cause->share.value;
-	if (f->gpu.used) {
-		text_append_string(t, "host-bound: the GPU waits for the host to give it work, ");
-		cause_append_share(t, cause);
+	if (f->gpu.used && !(collects(f) >= MOST * share)) {
+		say_gpu_waits(t, f, cause);
 	} else if (causes_handing_over(f) >= 0.5 * share &&
 		   !(interprets_in_steps(f) >= 0.5 * share)) {
 		text_append_string(t, "host-bound: receiving batches that are ready takes ");
@@ -677,11 +731,83 @@ static void advise_main_line(struct book *b)
 
 static bool advise_outside_function(struct book *b, double share);
 
+static void advise_reads(struct book *b, double most)
+{
+	const struct facts *f = b->f;
+	struct text action = {0}, basis = {0};
+	text_append_string(&action,
+		"read results from the GPU less often (.item(), bool(), .cpu() of a tensor), or "
+		"many at once (torch.stack)");
+	text_format(&basis, "each step reads at least %.0f", f->reads);
+	if (f->reads_at) {
+		text_append_string(&basis, ", most at ");
+		words_append_place(&basis, f->reads_at, 60);
+	}
+	text_append_string(
+		&basis, "; each read waits for the GPU, which then waits for the next operation");
+	advice_suggest_at_most(b, most, &action, &basis);
+}
+
+static void advise_allocations(struct book *b)
+{
+	const struct facts *f = b->f;
+	struct text action = {0}, basis = {0};
+	if (!(f->allocations >= ALLOCATIONS_MANY)) {
+		return;
+	}
+	text_append_string(&action,
+		"keep PyTorch's cache of GPU memory: no torch.cuda.empty_cache() in the loop; if "
+		"sizes vary, PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+	text_format(&basis,
+		"PyTorch asks the driver for memory %.0f times in each iteration, and frees it",
+		f->allocations);
+	advice_suggest(b, advice_no_gain, &action, &basis);
+}
+
+// The host has work of its own between the steps.
+static void advise_host_work(struct book *b, double most)
+{
+	const struct facts *f = b->f;
+	struct text action = {0}, basis = {0};
+	text_append_string(&action, "take ");
+	words_append_place(&action, f->lines.outside.place, 60);
+	text_append_string(&action,
+		" out of the loop: ahead in another process (loader workers), on the GPU, on "
+		"whole arrays, or less often");
+	words_append_percent(&basis, f->lines.outside.share);
+	text_append_string(&basis,
+		" of the samples of lines outside forward, backward and optimizer are in this "
+		"function, and the GPU is idle meanwhile");
+	advice_suggest_at_most(b, most, &action, &basis);
+}
+
+// Returns false if nothing is known about what the host does.
+static bool advise_gpu_waits(struct book *b, double share)
+{
+	const struct facts *f = b->f;
+	bool outside = is_outside_steps(f, share);
+	double most = outside ? fmin(share, facts_share(f, PHASE_OTHER)) : share;
+	advise_allocations(b);
+	if (f->reads >= READS_MANY) {
+		advise_reads(b, most);
+		return true;
+	}
+	if (outside && collects(f) < MOST * share &&
+		cause_has_line(&f->lines.outside, outside_part(f, most))) {
+		advise_host_work(b, most);
+		return true;
+	}
+	return false;
+}
+
 static void advise_launch(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
 	if (collects(f) >= WORTH) {
 		advice_suggest_no_collections(b, collects(f));
+	}
+	if (f->gpu.used && advise_gpu_waits(b, cause->share.value)) {
+		return;
 	}
 	if (causes_at_epochs(f->other_at_epochs, cause->share.value)) {
 		advice_suggest_at_epochs(b, f->other_at_epochs);
@@ -1199,8 +1325,9 @@ static struct judgement judge_transfer(const struct facts *f, const struct cause
 
 static enum grounds grounds_transfer(const struct facts *f)
 {
-	(void)f;
-	return GROUNDS_INDIRECT; // the phase may include waiting for the device
+	// The phase may include waiting for the device, but not for one that is idle meanwhile.
+	bool idle = gpu_known(f) && f->gpu.busy + facts_share(f, PHASE_TRANSFER) <= 1 + UNSEEN;
+	return idle ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
 }
 
 static void say_transfer(struct text *t, const struct facts *f, const struct cause *cause)
@@ -1216,10 +1343,16 @@ static void say_transfer(struct text *t, const struct facts *f, const struct cau
 
 static void advise_transfer(struct book *b, const struct cause *cause)
 {
-	advice_set(b, 0, SETTING_PIN, "1");
+	if (b->f->loader_at) {
+		advice_set(b, 0, SETTING_PIN, "1");
+	}
 	advice_suggest_plain_at_most(b, cause->share.value,
-		"pin_memory=True, .to(device, non_blocking=True)",
-		"copies would overlap with computation");
+		b->f->loader_at
+			? "pin_memory=True, .to(device, non_blocking=True)"
+			: "keep the data on the GPU if it fits; else copy from pinned memory "
+			  "(pin_memory(), .to(device, non_blocking=True))",
+		b->f->loader_at ? "copies would overlap with computation"
+				: "copies would be needed once, or overlap with computation");
 }
 
 // Unexplained time --------------------------------------------------------------------------------

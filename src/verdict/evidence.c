@@ -72,7 +72,8 @@ static int put_activity(const struct gpu_facts *g, struct verdict *v)
 		const char *name;
 		double value;
 	} parts[] = {{"multiprocessors", g->sm_activity}, {"occupancy", g->occupancy},
-		{"tensor cores", g->tensor_activity}, {"memory bandwidth", g->dram_activity}};
+		{"tensor cores", g->tensor_activity}, {"FP32", g->fp32_activity},
+		{"memory bandwidth", g->dram_activity}};
 	struct text value = {0};
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		if (isfinite(parts[i].value)) {

@@ -692,7 +692,7 @@ void facts_init(struct facts *f)
 	f->batch_tensors = f->prefetch = f->padding = NAN;
 	f->parameters = f->parameters_omitted = NAN;
 	f->backward_passes = f->backward_kept = f->backward_synced = NAN;
-	f->embeddings = f->callbacks = NAN;
+	f->embeddings = f->callbacks = f->reads = f->allocations = NAN;
 	f->backward_wasted = NAN;
 	f->collections = (struct collection_facts){NAN, NAN, NAN, NAN, NAN};
 	f->long_waits = (struct long_wait_facts){NAN, NAN, NAN};
@@ -1220,6 +1220,12 @@ static void fill_settings(struct reader *r, struct facts *f)
 	int64_t callbacks = reader_run_i64(r, "optimizer_callbacks", 0);
 	f->callbacks = callbacks > 0 ? (double)callbacks : NAN;
 	f->callback_at = reader_run(r, "optimizer_callback_at");
+	int64_t reads = reader_run_i64(r, "device_reads", 0);
+	f->reads = reads > 0 ? (double)reads : NAN;
+	f->reads_at = reader_run(r, "device_reads_at");
+	int64_t allocations = reader_run_i64(r, "device_allocations", -1);
+	int64_t of = reader_run_i64(r, "device_allocations_iterations", 0);
+	f->allocations = allocations >= 0 && of > 0 ? (double)allocations / (double)of : NAN;
 	int64_t passes = reader_run_i64(r, "optimizer_backwards", 0);
 	int64_t kept = reader_run_i64(r, "optimizer_backwards_kept", 0);
 	if (kept > 0 && passes >= kept) {

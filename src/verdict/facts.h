@@ -319,6 +319,11 @@ struct facts {
 	// Functions of the script that run in forward and backward; NAN: none known.
 	double callbacks;
 	const char *callback_at; // "train.py:42", the first one; from the job: escape it; NULL
+	// Results that each of the first steps read from the GPU, at least; NAN: none, or not known.
+	double reads;
+	const char *reads_at; // most of them; from the job: escape it; NULL
+	// How often PyTorch asked the driver of the GPU for memory, per iteration; NAN: not known.
+	double allocations;
 	// Those in embeddings with dense gradients, if they are most of those updated; NAN: not.
 	double embeddings;
 	// Backward passes of each of the first steps, and those of them that keep the graph for

@@ -498,6 +498,8 @@ if verdict["bottleneck"] == "ranks":
 	[ "$(python_sql run.strain "SELECT count(*), sum(number > 0 AND end_ns - start_ns > 3e7) FROM span WHERE kind = 'iteration'")" = '10|9' ]
 	[ "$(python_sql run.strain "SELECT count(*) FROM span AS s WHERE kind = 'phase' AND name = 'transfer' AND EXISTS (SELECT 1 FROM
 		span AS i WHERE i.kind = 'iteration' AND i.start_ns < s.start_ns AND i.end_ns >= s.end_ns)")" = 9 ]
+	# Each step reads three lists; a scalar of them is not on the GPU that is not there.
+	[ "$(run_key run.strain device_reads) $(run_key run.strain device_reads_at | grep -c 'train.py:[0-9]')" = '3 1' ]
 	"$PYTHON" "$TRAIN" carried >without
 	cmp with without
 }

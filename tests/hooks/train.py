@@ -608,6 +608,11 @@ def carried(job):
     for _ in range(10):
         time.sleep(0.01)
         job.step(inputs[:10].to(torch.float64).float(), outputs[:10])
+        for _ in range(3):
+            moved = plain(outputs, torch.float64)
+            moved.carried = True
+            moved.sum().item()
+            moved.tolist()
 
 
 def exits(job):
