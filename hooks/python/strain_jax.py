@@ -11,6 +11,10 @@ state) is a training step; of several, the one with the most bytes of them. Then
   the script does there;
 - an iteration ends with the step and the waits after it.
 
+If no function is given its results back, one that returns arrays of the same shapes as an argument,
+which is a new one in each call, computes gradients: its calls are the step, and what follows them
+(an optimizer that is not compiled) is in no phase.
+
 A function called repeatedly without a step in between evaluates: nothing is marked until the next
 step. Epochs are unknown. Nothing here touches an array's values or waits for a device.
 """
@@ -28,6 +32,8 @@ from strain_ring import DATA, STEP
 EARLY = 64  # calls kept until a step is known
 LOOKED_AT = 8  # calls examined to decide whether a function is a step
 FED_BACK = 2  # minimum of them called with results of the call before
+GRADIENTS = 1  # bytes, for one that only computes gradients: any other step is preferred
+OTHERS = 8  # results before the gradients: a loss, metrics
 LEAVES = 4096  # upper bound of arguments and results examined
 SPLIT = "(steps have no phases: each is one compiled call)"
 
@@ -52,6 +58,7 @@ class Loop:
         self.look = look  # called when the thread has trained for a while
         self.step = None  # the function whose calls end iterations
         self.step_bytes = 0
+        self.gradients = False  # it only computes gradients
         self.inside = False  # a jitted call of this thread is in progress
         self.done = False  # the step was called in this iteration
         self.in_iteration = False
@@ -74,10 +81,12 @@ class Loop:
                 self.best = function, size
         elif size > self.step_bytes:
             self.step, self.step_bytes = function, size
+            self.gradients = size == GRADIENTS
 
     def choose(self):
         """The step is known now: marks the calls before."""
         self.step, self.step_bytes = self.best
+        self.gradients = self.step_bytes == GRADIENTS
         early, self.early = self.early, []
         for function, began_ns, ended_ns, shapes in early:
             if ended_ns and self.call_begins(function, began_ns):
@@ -99,7 +108,7 @@ class Loop:
     def call_begins(self, function, now_ns=0):
         """A jitted function is called; returns False if it is not marked."""
         is_step = function is self.step
-        if not is_step and (not self.in_iteration or self._evaluates(function)):
+        if not is_step and (self.gradients or not self.in_iteration or self._evaluates(function)):
             return False
         now_ns = now_ns or monotonic_ns()
         if self.done or not self.in_iteration:
@@ -117,12 +126,12 @@ class Loop:
         else:
             self.last_ns = now_ns
         ring.iteration(self.iteration, self.last_ns)
-        if self.in_iteration:
+        if self.in_iteration and not self.gradients:
             ring.begin(DATA, self.last_ns)
             ring.end(now_ns)
         self.iteration += 1
         if self.iteration == strain_hook.LOOK_AFTER:
-            self.look()
+            self.look(self.gradients)
         self.in_iteration = True
         self.done = False
         self.samples = -1
@@ -206,6 +215,8 @@ class Known:
         self.calls = 0
         self.hits = 0
         self.returned = frozenset()  # ids of the leaves returned by the last call
+        self.shapes = ()  # of these
+        self.given = {}  # ids of the leaves of each argument of the last call
         self.batch = None  # location of the batch's size: an argument, and one of its leaves
         self.is_step = False
 
@@ -258,6 +269,7 @@ class Known:
                 self.calls += 1
                 leaves = self.patches.leaves(result)
                 self.returned = frozenset(map(id, leaves[:LEAVES]))
+                self.shapes = tuple(getattr(leaf, "shape", None) for leaf in leaves[:LEAVES])
         except Exception as error:
             self.patches.hook.fail(error)
 
@@ -265,12 +277,19 @@ class Known:
         """Whether its results were fed back. Returns the first dimensions of new arguments."""
         size = 0
         fresh = []
+        derived, shapes = (), []
         for place, argument in enumerate(arguments):
             leaves = self.patches.leaves(argument)[:LEAVES]
             back = [leaf for leaf in leaves if id(leaf) in self.returned]
             size += sum(getattr(leaf, "nbytes", 0) for leaf in back)
             if not back:
                 fresh.extend((leaf, place, index) for index, leaf in enumerate(leaves))
+                derived = derived or self._is_derived(place, leaves)
+            self.given[place] = frozenset(map(id, leaves))
+            shapes.append(tuple(getattr(leaf, "shape", ()) for leaf in leaves))
+        if size == 0 and derived and any(any(other) for other in shapes if other != derived):
+            size = GRADIENTS  # of a batch: an optimizer's functions have arrays like the parameters only
+            fresh = [entry for entry in fresh if shapes[entry[1]] != derived]
         if size > 0:
             self.hits += 1
         if self.hits >= FED_BACK:
@@ -280,6 +299,17 @@ class Known:
             loop.propose(self, size)
         return {(place, index): leaf.shape[0] for leaf, place, index in fresh[:EARLY]
                 if getattr(leaf, "shape", ())}  # fmt: skip
+
+    def _is_derived(self, place, leaves):
+        """The shapes of an argument that is new in each call, if the last results had an array for each of
+        its own, among others; else ()."""
+        shapes = tuple(getattr(leaf, "shape", None) for leaf in leaves)
+        same = self.given.get(place, frozenset()).intersection(map(id, leaves))
+        size = len(shapes)
+        if not 1 < size <= len(self.shapes) or same:
+            return ()
+        begins = range(min(OTHERS, len(self.shapes) - size) + 1)
+        return shapes if any(self.shapes[first : first + size] == shapes for first in begins) else ()
 
     def _find_batch(self, fresh):
         """The first array that is new in each call; None if their first dimensions differ."""
@@ -307,7 +337,7 @@ class Jax:
     def __init__(self, jax, report):
         self.jax = jax
         self.hook = strain_hook.Hook("jax", report)
-        self.look = functools.partial(strain_hook.look, report, "data")
+        self.report = report
         self.leaves = jax.tree_util.tree_leaves
 
     def loop(self):
@@ -318,8 +348,14 @@ class Jax:
             return local.loop
         except AttributeError:
             ring = strain_ring.here()
-            local.loop = Loop(ring, self.look) if ring else None
+            local.loop = Loop(ring, self._look) if ring else None
             return local.loop
+
+    def _look(self, gradients):
+        """A thread has trained for a while."""
+        if gradients:
+            self.report.say("optimizer_uncompiled", "1")
+        strain_hook.look(self.report, "" if gradients else "data")
 
     @staticmethod
     def is_key(leaf):

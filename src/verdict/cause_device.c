@@ -806,6 +806,14 @@ static void advise_launch(struct book *b, const struct cause *cause)
 	if (collects(f) >= WORTH) {
 		advice_suggest_no_collections(b, collects(f));
 	}
+	if (f->uncompiled && is_outside_steps(f, cause->share.value)) {
+		advice_suggest_plain_at_most(b, facts_share(f, PHASE_OTHER),
+			"update the parameters in the jitted function that computes the gradients "
+			"(jax.jit of the whole step)",
+			"only gradients are compiled: what follows them is dispatched operation by "
+			"operation");
+		return;
+	}
 	if (f->gpu.used && advise_gpu_waits(b, cause->share.value)) {
 		return;
 	}

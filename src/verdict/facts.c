@@ -1223,6 +1223,7 @@ static void fill_settings(struct reader *r, struct facts *f)
 	int64_t reads = reader_run_i64(r, "device_reads", 0);
 	f->reads = reads > 0 ? (double)reads : NAN;
 	f->reads_at = reader_run(r, "device_reads_at");
+	f->uncompiled = reader_run_i64(r, "optimizer_uncompiled", 0) == 1;
 	int64_t allocations = reader_run_i64(r, "device_allocations", -1);
 	int64_t of = reader_run_i64(r, "device_allocations_iterations", 0);
 	f->allocations = allocations >= 0 && of > 0 ? (double)allocations / (double)of : NAN;

@@ -322,6 +322,7 @@ struct facts {
 	// Results that each of the first steps read from the GPU, at least; NAN: none, or not known.
 	double reads;
 	const char *reads_at; // most of them; from the job: escape it; NULL
+	bool uncompiled; // of JAX: only the gradients are computed in a compiled function
 	// How often PyTorch asked the driver of the GPU for memory, per iteration; NAN: not known.
 	double allocations;
 	// Those in embeddings with dense gradients, if they are most of those updated; NAN: not.

@@ -42,6 +42,19 @@ nothing_crosses() {
 	cmp with without
 }
 
+@test "JAX: where only the gradients are compiled, each call of them is a step" {
+	needs_jax
+	record "$PYTHON" "$LOOP" eager >with
+	[ "$(python_sql run.strain "SELECT count(*), sum(samples) FROM span WHERE kind = 'iteration'")" = '40|640' ]
+	# The update is in no phase, nor is fetching the batch.
+	[ "$(python_sql run.strain "SELECT count(*) FROM span WHERE name = 'data'")" = 0 ]
+	[ "$(python_sql run.strain "SELECT sum(end_ns - start_ns > 10000000) >= 38 FROM span WHERE kind = 'iteration'")" = 1 ]
+	[ "$(run_key run.strain optimizer_uncompiled)" = 1 ]
+	nothing_crosses
+	"$PYTHON" "$LOOP" eager >without
+	cmp with without
+}
+
 @test "JAX: the line that prepares a batch between two steps" {
 	needs_jax
 	cat >lines.py <<-'EOF'
