@@ -174,7 +174,12 @@ void clock_watch_tell(struct clock_watch *w, struct sink *sink, uint64_t now_ns)
 // milliseconds of CPU time (5 ms for the power of an H100): it is made less often, instead of
 // slowing everything down.
 #define DEVICE_GROUP_PART 0.1
+#define DEVICE_INTERVAL_MAX_NS (10 * NS_PER_S) // a driver keeps utilisation for 14 s
 #define COST_WEIGHT 0.25 // of the last reading in a group's mean cost
+// A reading that costs more times the mean is a single event: a driver that creates the job's
+// context took 70 ms once.
+#define COST_MOST 4
+#define COST_LEAST_NS 50000 // of a mean
 // If a real-time tick takes this long, the lane returns to ordinary scheduling.
 #define REAL_TIME_TICK_MAX_NS (20 * NS_PER_MS)
 #define STOP_TIMEOUT_NS (2 * NS_PER_S)
@@ -295,18 +300,24 @@ static uint64_t thread_cpu_ns(void)
 // The first reading costs more than the following ones, and does not count.
 static void slot_count_cost(struct sampler *s, struct slot *slot, uint64_t cpu_ns)
 {
+	double mean_ns = slot->cpu_ns > COST_LEAST_NS ? slot->cpu_ns : COST_LEAST_NS;
+	uint64_t most_ns = (uint64_t)(COST_MOST * mean_ns);
 	if (slot->readings++ == 0) {
 		atomic_fetch_add(&s->once_ns, cpu_ns);
-		return;
+	} else if (slot->readings == 2) {
+		slot->cpu_ns = (double)cpu_ns;
+	} else {
+		uint64_t counted_ns = cpu_ns < most_ns ? cpu_ns : most_ns;
+		atomic_fetch_add(&s->once_ns, cpu_ns - counted_ns);
+		slot->cpu_ns += COST_WEIGHT * ((double)counted_ns - slot->cpu_ns);
 	}
-	double weight = slot->readings == 2 ? 1 : COST_WEIGHT;
-	slot->cpu_ns += weight * ((double)cpu_ns - slot->cpu_ns);
 }
 
 // The interval with which the group stays within its part of the budget.
 static uint64_t slot_affordable(const struct sampler *s, const struct slot *slot)
 {
-	return s->budget > 0 ? (uint64_t)(slot->cpu_ns / (s->budget * DEVICE_GROUP_PART)) : 0;
+	double ns = s->budget > 0 ? slot->cpu_ns / (s->budget * DEVICE_GROUP_PART) : 0;
+	return ns < (double)DEVICE_INTERVAL_MAX_NS ? (uint64_t)ns : DEVICE_INTERVAL_MAX_NS;
 }
 
 static void lane_add_source(struct lane_thread *lane, size_t index)
