@@ -119,8 +119,11 @@ class Loop:
         return True
 
     def _turn(self, now_ns):
-        """The iteration ended with its step, or with the wait for it; the next one has waited since."""
+        """The iteration ended with its step, or with the wait for it; the next one has waited since. If
+        only gradients are compiled, what followed them belongs to it."""
         ring = self.ring
+        if self.gradients:
+            self.last_ns = now_ns
         if self.in_iteration:
             ring.iteration_end(self.samples, self.last_ns)
         else:

@@ -39,6 +39,40 @@ nvtx_python() {
 	return 1
 }
 
+@test "thousands of ranges take no room from phases and iterations, nor their names" {
+	python=$(nvtx_python) || skip "no package nvtx for Python"
+	cat >job.py <<-'EOF'
+	import threading
+	import time
+
+	import nvtx
+	import strain
+
+
+	def flood(number):
+	    for i in range(400):
+	        with nvtx.annotate("%d-%d" % (number, i)):
+	            time.sleep(0.0002)
+
+
+	threads = [threading.Thread(target=flood, args=(number,)) for number in range(20)]
+	for thread in threads:
+	    thread.start()
+	for thread in threads:
+	    thread.join()
+	for _ in strain.iterations(range(100)):
+	    with strain.phase("step"):
+	        for i in range(300):
+	            with nvtx.annotate("inside"):
+	                pass
+	        time.sleep(0.005)
+	EOF
+	record "$python" job.py
+	[ "$(python_sql run.strain "SELECT count(*) FROM span WHERE kind = 'iteration'")" = 100 ]
+	[ "$(python_sql run.strain "SELECT count(*) FROM span WHERE kind = 'phase' AND name = 'step'")" = 100 ]
+	[ "$(python_sql run.strain "SELECT count(*) > 1000 FROM span WHERE kind = 'user'")" = 1 ]
+}
+
 @test "ranges and marks become spans and points" {
 	record "$RANGES" >out
 	[ "$(cat out)" = "a tool" ]

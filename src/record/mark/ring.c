@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/array.h"
 #include "base/beneath.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -68,12 +69,6 @@ struct ring {
 
 // Names -------------------------------------------------------------------------------------------
 
-int ring_names_new(struct ring_names **ret)
-{
-	*ret = calloc(1, sizeof(**ret));
-	return *ret ? 0 : -ENOMEM;
-}
-
 void ring_names_free(struct ring_names *names)
 {
 	for (size_t i = 0; names && i < NAMES_SLOTS; i++) {
@@ -95,6 +90,23 @@ static const char *names_keep(struct ring_names *names, const char *name)
 		names->n += names->slots[i] != NULL;
 	}
 	return names->slots[i] ? names->slots[i] : other_name;
+}
+
+// Names that mean something are kept first: others may fill the table before a job marks phases.
+int ring_names_new(struct ring_names **ret)
+{
+	static const char *const known[] = {other_name, "data", "transfer", "forward", "backward",
+		"optimizer", "communication", "validation", "checkpoint", "step", "prepare",
+		"import", "python.gc"};
+	struct ring_names *names = calloc(1, sizeof(*names));
+	if (!names) {
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < ARRAY_LENGTH(known); i++) {
+		names_keep(names, known[i]);
+	}
+	*ret = names;
+	return 0;
 }
 
 static int broken(struct error *e, const char *what)

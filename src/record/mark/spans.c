@@ -25,6 +25,10 @@
 // kept the longer the job runs, but always some.
 #define PACE_FROM_S 600.0
 #define SPANS_AT_ONCE 20000u
+// Libraries mark thousands of ranges a second by NVTX (XLA: each pass of its compiler). They leave
+// so many of the available spans, and this share of all, to iterations and phases.
+#define NVTX_LEAVES 5000.0
+#define NVTX_SHARE 0.5
 // An iteration is kept or dropped as a whole: half of its phases would misrepresent the rest. An
 // iteration is kept only if this many spans are available, and may borrow the spans that it needs
 // beyond them.
@@ -164,8 +168,10 @@ static bool is_allowed(struct marked_thread *thread, int64_t now_ns)
 {
 	struct spans *s = thread->spans;
 	bool iterates = thread->iteration.id != 0;
+	double least = iterates ? -BORROWED_MOST : thread->nvtx ? NVTX_LEAVES : 1.0;
+	double most = (double)s->max_spans * (thread->nvtx ? NVTX_SHARE : 1);
 	update_allowance(s, now_ns);
-	bool allowed = s->kept < s->max_spans && s->allowance >= (iterates ? -BORROWED_MOST : 1) &&
+	bool allowed = (double)s->kept < most && s->allowance >= least &&
 	               feed_bytes(s->feed) < QUEUE_SHARE_BYTES && !(iterates && thread->skips);
 	s->kept += allowed;
 	s->dropped += !allowed;
