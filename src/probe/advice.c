@@ -28,6 +28,7 @@
 #include "probe/batch_search.h"
 #include "probe/placeholders.h"
 #include "probe/probe.h"
+#include "run/outcome.h"
 #include "strain/marker.h"
 
 // Iterations of a pass in probes of the line, and in those that verify.
@@ -397,6 +398,24 @@ static void read_last_line(const char *path, struct text *ret)
 	text_append_printable(ret, masked.data ? masked.data + start : "", length - start);
 }
 
+// Whether a job that failed said that memory ran out. Its output is not in the run.
+static bool said_out_of_memory(int status, const char *path)
+{
+	char end[16 * 1024];
+	_cleanup_free_ char *text = NULL;
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	off_t size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+	ssize_t n = size <= 0 ? 0
+	                      : pread(fd, end, sizeof(end),
+					size > (off_t)sizeof(end) ? size - (off_t)sizeof(end) : 0);
+	enum outcome outcome = OUTCOME_UNKNOWN;
+	const struct outcome_evidence evidence = {.state = RUN_FINISHED,
+		.status = status,
+		.output = end,
+		.output_length = n > 0 ? (size_t)n : 0};
+	return outcome_judge(&evidence, &outcome, &text) == 0 && outcome == OUTCOME_OUT_OF_MEMORY;
+}
+
 // Why a job failed. All output of the first probe's is printed.
 static char *why_it_failed(int status, enum advice_step step, const char *output)
 {
@@ -594,6 +613,9 @@ static int record(struct work *w, const struct wish *wish, struct advice_probe *
 		probe_note_end(&probe, p->run);
 		r = observation_read(p->run, &p->seen, e);
 		if (r == 0) {
+			p->seen.out_of_memory = p->seen.out_of_memory ||
+			                        (p->failed &&
+							said_out_of_memory(p->status, output));
 			divide_iterations(w, p);
 			observation_count_kept(&p->seen);
 			p->lasted = wish->lasting > 0 && !p->cut;
@@ -736,11 +758,13 @@ static int find_limit_of_gpu(struct work *w, const struct observation *now, stru
 	double beside = fmax(0, now->gpu - ranks * now->gpu_reserved); // 0: not known
 	if (wanted > 0 && !(now->gpu > 0)) {
 		return error_set(e, ENODATA,
-			"--gpu-memory: expected a job that uses a GPU, found no process of it on one");
+			"--gpu-memory: expected a job that uses a GPU, found no process of it on "
+		        "one");
 	}
 	if (wanted > 0 && !isfinite(now->gpu_reserved)) {
 		return error_set(e, ENOTSUP,
-			"--gpu-memory: expected PyTorch with strain's hooks, found none in the job");
+			"--gpu-memory: expected PyTorch with strain's hooks, found none in the "
+		        "job");
 	}
 	if (!(now->gpu > 0)) {
 		return 0;
@@ -771,7 +795,7 @@ static double limited_bytes(const struct advice *a, const struct advice_probe *p
 {
 	switch (a->limit_kind) {
 	case ADVICE_LIMIT_GPU:
-		return p->seen.gpu;
+		return observation_gpu_needed(&p->seen);
 	case ADVICE_LIMIT_ADDRESS_SPACE:
 		return p->virtual_bytes;
 	default:

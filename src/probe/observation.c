@@ -247,6 +247,12 @@ double observation_held(const struct observation *o)
 	return o->anonymous + known_or(o->shared, 0) + known_or(o->kernel, 0);
 }
 
+double observation_gpu_needed(const struct observation *o)
+{
+	double cached = fmax(1, (double)o->ranks) * (o->gpu_reserved - o->gpu_allocated);
+	return o->gpu - fmax(0, known_or(cached, 0));
+}
+
 // Time --------------------------------------------------------------------------------------------
 
 static bool is_steady(const struct iteration *i)
@@ -512,6 +518,7 @@ static double bytes_key(struct reader *reader, const char *key)
 static void read_keys(struct reader *reader, struct observation *o)
 {
 	o->gpu_reserved = bytes_key(reader, "device_memory_reserved");
+	o->gpu_allocated = bytes_key(reader, "device_memory_allocated");
 	o->gpu_cap = bytes_key(reader, "device_memory_limit");
 	const char *hooks = reader_run(reader, "hooks");
 	o->workers = bounded_key(reader, "loader_workers", WORKERS_MOST);

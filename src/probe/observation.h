@@ -47,6 +47,7 @@ struct observation {
 	double gpu; // the job's, on all GPUs
 	double gpu_limit; // capacity of these GPUs
 	double gpu_reserved; // by the framework's allocator, in the process that trains, at most
+	double gpu_allocated; // of these, in use, at most; the rest is cached
 	double gpu_cap; // of this allocator, if the job set one (PyTorch's memory fraction)
 	double memory_limit; // that applied to the run; NAN: none but the machine's
 	double memory_total; // the same, else the machine's
@@ -122,3 +123,6 @@ void observation_count_kept(struct observation *o);
 // Memory that counts against a cgroup's limit and cannot be dropped: anonymous, shared, kernel.
 // Parts that are not known count as 0. NAN: anonymous memory is not known.
 double observation_held(const struct observation *o);
+// The same of the job's GPUs: without what PyTorch's allocator reserved beyond the memory in use,
+// which it gives back before it fails. NAN: not known.
+double observation_gpu_needed(const struct observation *o);

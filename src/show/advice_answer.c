@@ -131,7 +131,7 @@ static double advised_bytes(const struct advice *a)
 	}
 	switch (a->limit_kind) {
 	case ADVICE_LIMIT_GPU:
-		return a->measured->seen.gpu;
+		return observation_gpu_needed(&a->measured->seen);
 	case ADVICE_LIMIT_ADDRESS_SPACE:
 		return a->measured->virtual_bytes;
 	default:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
 """A job on a GPU that is not there, for the tests of strain advise: PyTorch on the CPU, with a fake of
-torch.cuda's allocator. It holds 100 MB beside the allocator, 300 MB, and 20 MB per sample, in segments of
-20 MB; what does not fit raises torch.cuda.OutOfMemoryError. The fake NVML reads what it holds from
-FAKE.pid and FAKE.held."""
+torch.cuda's allocator: 100 MB beside it, and in use 300 MB and 20 MB per sample. It reserves 18 % more while
+there is room, and fails where 2 % more than what is in use does not fit. The fake NVML reads what the job
+holds from FAKE.pid and FAKE.held."""
 
 import argparse
 import os
@@ -20,7 +20,7 @@ parser.add_argument("--own-cap", type=float, default=0, help="share of the memor
 arguments = parser.parse_args()
 torch.set_num_threads(1)
 share = [1.0]
-reserved = [0]
+reserved, allocated = [0], [0]
 
 
 def set_share(fraction, device=None):
@@ -33,17 +33,19 @@ def stats():
     """What the hooks read."""
     return {
         "reserved_bytes": {"all": {"peak": reserved[0]}},
-        "allocated_bytes": {"all": {"peak": reserved[0]}},
+        "allocated_bytes": {"all": {"peak": allocated[0]}},
         "num_alloc_retries": 0,
         "num_device_alloc": 9,
     }
 
 
 def allocate(size):
-    """Reserves so many bytes, if they fit."""
-    if size > share[0] * TOTAL or size + BESIDE > TOTAL:
-        raise RuntimeError("CUDA out of memory. Tried to allocate %d MiB." % (size >> 20))
-    reserved[0] = max(reserved[0], size)
+    """Uses so many bytes, if they fit."""
+    room = min(share[0] * TOTAL, TOTAL - BESIDE)
+    if 1.02 * size > room:
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate %d MiB." % (size >> 20))
+    allocated[0] = max(allocated[0], size)
+    reserved[0] = max(reserved[0], int(min(1.18 * size, room)))
     with open(arguments.fake + ".new", "w") as file:
         file.write(str(reserved[0] + BESIDE))
     os.rename(arguments.fake + ".new", arguments.fake + ".held")
