@@ -759,12 +759,12 @@ static int find_limit_of_gpu(struct work *w, const struct observation *now, stru
 	if (wanted > 0 && !(now->gpu > 0)) {
 		return error_set(e, ENODATA,
 			"--gpu-memory: expected a job that uses a GPU, found no process of it on "
-		        "one");
+			"one");
 	}
 	if (wanted > 0 && !isfinite(now->gpu_reserved)) {
 		return error_set(e, ENOTSUP,
 			"--gpu-memory: expected PyTorch with strain's hooks, found none in the "
-		        "job");
+			"job");
 	}
 	if (!(now->gpu > 0)) {
 		return 0;

@@ -319,7 +319,8 @@ struct facts {
 	// Functions of the script that run in forward and backward; NAN: none known.
 	double callbacks;
 	const char *callback_at; // "train.py:42", the first one; from the job: escape it; NULL
-	// Results that each of the first steps read from the GPU, at least; NAN: none, or not known.
+	// Results that each of the first steps read from the GPU, at least; NAN: none, or not
+	// known.
 	double reads;
 	const char *reads_at; // most of them; from the job: escape it; NULL
 	bool uncompiled; // of JAX: only the gradients are computed in a compiled function

@@ -28,7 +28,8 @@ static struct phase_worker worker(int64_t entity, double first_s, double last_s,
 		.batches = 10,
 		.first_s = first_s,
 		.last_s = last_s,
-		.prepare_s = busy * (last_s - first_s), .steady_s = busy * (last_s - first_s),
+		.prepare_s = busy * (last_s - first_s),
+		.steady_s = busy * (last_s - first_s),
 		.batch_p50_s = 0.1};
 }
 

@@ -144,7 +144,8 @@ struct source_context {
 enum sharing {
 	SHARED_NOT,
 	SHARED,
-	SHARED_BUFFER, // and a reading has rows of the time since the one before, kept by the device
+	SHARED_BUFFER, // and a reading has rows of the time since the one before, kept by the
+	               // device
 };
 
 struct group {

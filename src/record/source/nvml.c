@@ -2093,9 +2093,10 @@ static int read_nothing(void *state, struct sink *sink, uint64_t now_ns)
 }
 
 // Metrics of similar cost are in one group, because the sampler stretches a group that turns out to
-// be expensive. On an H100 the counter of energy takes 3.4 ms, power 4 us. PCIe's 32-bit counters wrap every 68 ms at 63 GB/s, hence 40 ms; the driver's
-// buffer of utilisation loses nothing in 200 ms. Traffic and GPM need each recorder's reading
-// before; errors are events, too, which each run has.
+// be expensive. On an H100 the counter of energy takes 3.4 ms, power 4 us. PCIe's 32-bit counters
+// wrap every 68 ms at 63 GB/s, hence 40 ms; the driver's buffer of utilisation loses nothing in 200
+// ms. Traffic and GPM need each recorder's reading before; errors are events, too, which each run
+// has.
 static const struct group nvml_groups[N_GPU_GROUPS] = {
 	[GPU_BUSY] = {"utilization", ENTITY_GPU, busy_metrics, N_BUSY, 200 * NS_PER_MS, read_busy,
 		SHARED_BUFFER},
