@@ -84,6 +84,20 @@ static int put_activity(const struct gpu_facts *g, struct verdict *v)
 	return value.length ? evidence_put(v, "GPU activity", &value, NAME_GPU_SM) : 0;
 }
 
+static int put_results(const struct facts *f, struct verdict *v)
+{
+	struct text value = {0};
+	if (!(f->reads > 0)) {
+		return 0;
+	}
+	text_format(&value, "at least %.0f read by each step", f->reads);
+	if (f->reads_at) {
+		text_append_string(&value, ", most at ");
+		words_append_place(&value, f->reads_at, 60);
+	}
+	return evidence_put(v, "GPU results", &value, "device_reads");
+}
+
 // Why the clock was lower, and the cost of that.
 static int put_clock(const struct gpu_facts *g, struct verdict *v)
 {
@@ -843,6 +857,7 @@ int evidence_build(const struct analysis *a, const struct facts *f, struct verdi
 	int r = put_stopped(a, ret);
 	r = r < 0 ? r : put_phases(f, ret);
 	r = r < 0 ? r : gpu_evidence_build(&f->gpu, ret);
+	r = r < 0 ? r : put_results(f, ret);
 	r = r < 0 ? r : put_cpu(a, ret);
 	r = r < 0 ? r : put_throttling(a, f, ret);
 	r = r < 0 ? r : put_growth(f, ret);

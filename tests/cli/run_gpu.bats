@@ -39,6 +39,20 @@ values() {
 	"$STRAIN" show run.strain | grep -q 'GPU 0 Fake H100'
 }
 
+@test "a reading that costs CPU time is made less often, and slows down no other" {
+	cat >>"$script" <<-'EOF'
+		gpu * burn.nvmlDeviceGetPowerUsage 20
+		gpu * burn.nvmlDeviceGetFieldValues 20
+	EOF
+	# A tenth of the budget: 40 ms of two GPUs every 2 s.
+	LD_LIBRARY_PATH=$BUILD_ROOT/tests/fake/full STRAIN_FAKE_NVML=$script "$STRAIN" run -o run.strain --overhead 20% -- sleep 4
+	[ "$(values 'count(*) between 1 and 5' hw.power e)" = 1 ]
+	[ "$(values 'count(*) > 15' hw.gpu.memory.usage e)" = 1 ]
+	[ "$(query "select count(*) from event where kind = 'interval'")" = 0 ]
+	# What the driver kept of the last seconds is read at the end.
+	[ "$(values 'max(t) > 3' hw.energy e)" = 1 ]
+}
+
 @test "a process of the job holds GPU memory" {
 	[ "$(readlink /proc/self/ns/pid)" = 'pid:[4026531836]' ] ||
 		skip 'in a pid namespace of its own, where a process must hold /dev/nvidia*'

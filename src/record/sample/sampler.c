@@ -290,13 +290,6 @@ static uint64_t slot_interval(const struct sampler *s, const struct slot *slot)
 	return slot->interval_ns ? slot->interval_ns : atomic_load(&s->interval_ns);
 }
 
-static uint64_t thread_cpu_ns(void)
-{
-	struct timespec t = {0};
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
-}
-
 // The first reading costs more than the following ones, and does not count.
 static void slot_count_cost(struct sampler *s, struct slot *slot, uint64_t cpu_ns)
 {
@@ -419,7 +412,7 @@ static void slot_read(struct lane_thread *lane, struct slot *slot, uint64_t now_
 {
 	struct sampler *s = lane->sampler;
 	uint64_t before_ns = clock_monotonic_ns();
-	uint64_t cpu_ns = lane->lane == LANE_DEVICE ? thread_cpu_ns() : 0;
+	uint64_t cpu_ns = lane->lane == LANE_DEVICE ? clock_read_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
 	bool shared = s->context.node && slot->group->sharing != SHARED_NOT;
 	if (!shared) {
 		slot->dropped = slot->group->read(slot->state, lane->sink, now_ns) < 0;
@@ -432,7 +425,7 @@ static void slot_read(struct lane_thread *lane, struct slot *slot, uint64_t now_
 	uint64_t interval_ns = scaled(s, slot_interval(s, slot));
 	slot->read_ns = now_ns;
 	if (lane->lane == LANE_DEVICE) {
-		slot_count_cost(s, slot, thread_cpu_ns() - cpu_ns);
+		slot_count_cost(s, slot, clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns);
 		uint64_t affordable_ns = slot_affordable(s, slot);
 		interval_ns = affordable_ns > interval_ns ? affordable_ns : interval_ns;
 	}
@@ -595,7 +588,8 @@ static void *lane_main(void *context)
 	} else {
 		lane_open_sources(lane);
 		if (lane->lane == LANE_DEVICE) {
-			atomic_store(&lane->sampler->once_ns, thread_cpu_ns());
+			atomic_store(
+				&lane->sampler->once_ns, clock_read_ns(CLOCK_THREAD_CPUTIME_ID));
 		}
 		pthread_mutex_lock(&lane->sampler->mutex);
 		lane->opening = false;

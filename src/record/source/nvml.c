@@ -349,6 +349,8 @@ struct gpu {
 	struct gpu_traffic pcie;
 	struct gpu_traffic nvlink;
 	struct gpu_gpm gpm;
+	uint64_t samples_ns; // CPU time of the last reading of processes' samples
+	unsigned samples_left_out; // readings of processes since then
 	uint64_t process_last_us; // newest process sample
 	uint32_t strangers[GPU_MAX_STRANGERS]; // pids in the last list that are not in the job
 	size_t n_strangers;
@@ -1825,6 +1827,18 @@ static void add_samples(struct gpu_source *s, const struct nvml_process *list, s
 	r->value[JOB_OTHER_UTILIZATION] = sums[1] < 100 ? sums[1] : 100;
 }
 
+// On an H100, the samples of processes take 2.8 ms of CPU time and the list 6 us. Samples that cost
+// so much are not part of each reading; they are kept by the driver until then.
+#define SAMPLES_CHEAP_NS (500 * NS_PER_US)
+#define SAMPLES_EVERY 4
+
+static bool samples_are_due(struct gpu *g)
+{
+	bool due = g->samples_ns < SAMPLES_CHEAP_NS || ++g->samples_left_out >= SAMPLES_EVERY;
+	g->samples_left_out = due ? 0 : g->samples_left_out;
+	return due;
+}
+
 static void read_samples(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns,
 	const struct nvml_process *list, size_t n_list, bool others, struct gpu_reading *r)
 {
@@ -1833,8 +1847,10 @@ static void read_samples(struct gpu_source *s, struct gpu *g, struct sink *sink,
 	uint64_t now_us = (clock_realtime_ns() - clock_monotonic_ns() + now_ns) / NS_PER_US;
 	// If the clock was set back, samples would be hidden until it catches up.
 	uint64_t last_us = g->process_last_us > now_us + 2000000 ? 0 : g->process_last_us;
+	uint64_t before_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 	int result = nvml_process_samples(
 		s->nvml, g->handle, last_us, samples, NVML_MAX_SAMPLES, &n);
+	g->samples_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - before_ns;
 	// No process was busy, which is a valid result.
 	result = result == NVML_NOT_FOUND ? NVML_OK : result;
 	r->result[JOB_UTILIZATION] = r->result[JOB_OTHER_UTILIZATION] = result;
@@ -1869,8 +1885,10 @@ static bool read_gpu(struct gpu_source *s, struct gpu *g, struct sink *sink, uin
 	if (result == NVML_OK) {
 		bool others = know_strangers(s, g, list, n) && !s->nested;
 		take_list(s, list, n, others, &r);
-		if (gpu_wants(g, GPU_JOB, JOB_UTILIZATION)) {
+		if (gpu_wants(g, GPU_JOB, JOB_UTILIZATION) && samples_are_due(g)) {
 			read_samples(s, g, sink, now_ns, list, n, others, &r);
+		} else {
+			r.result[JOB_UTILIZATION] = r.result[JOB_OTHER_UTILIZATION] = GPU_QUIET;
 		}
 	} else {
 		*ret_reason = part ? nvml_reason(result) : gpu_part_reason;
