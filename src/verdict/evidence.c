@@ -95,7 +95,7 @@ static int put_results(const struct facts *f, struct verdict *v)
 		text_append_string(&value, ", most at ");
 		words_append_place(&value, f->reads_at, 60);
 	}
-	return evidence_put(v, "GPU results", &value, "device_reads");
+	return evidence_put(v, "GPU results", &value, NULL);
 }
 
 // Why the clock was lower, and the cost of that.
