@@ -774,8 +774,10 @@ static void advise_python_threads(struct book *b, const struct cause *cause)
 // for each other in this way, too.
 static double waits_in_steps(const struct facts *f, enum wait_kind kind, bool of_ranks)
 {
-	bool ranks = f->ranks.n > 1 || f->ranks.world > 1 ||
-	             facts_share(f, PHASE_COMMUNICATION) > 0;
+	bool exchange = f->ranks.world > 1 || facts_share(f, PHASE_COMMUNICATION) > 0;
+	// Processes that train beside each other, and exchange nothing as far as is known, take
+	// turns at a lock because the script says so.
+	bool ranks = exchange || (f->ranks.n > 1 && kind != WAIT_LOCK);
 	double all = waits_in(f, kind);
 	if (of_ranks && ranks) {
 		return 0;
@@ -873,7 +875,8 @@ static const struct step_wait step_waits[] = {
 		"send and fetch in a background thread, or less often",
 		"the training thread waits for a socket"},
 	{WAIT_LOCK, true, "waits in its steps for a lock shared between processes",
-		"hold the lock for a shorter time, or avoid it", "another process holds it"},
+		"hold the lock for a shorter time (only around what it protects), or avoid it",
+		"another process holds it"},
 	{WAIT_PIPE, true, "waits in its steps for another process (a pipe, a local socket)",
 		"let the other process work ahead, with a queue of several results",
 		"the training thread waits for a pipe"},

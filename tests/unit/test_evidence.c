@@ -166,6 +166,27 @@ static void a_step_that_sleeps_is_named(void **state)
 	assert_null(causes_get(&c, BOTTLENECK_BLOCKED));
 }
 
+// Asynchronous training: each process updates the shared parameters in turn.
+static void processes_that_take_turns_at_a_lock_are_named(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	struct suggestion s;
+	struct causes c;
+	f.share[PHASE_OTHER] = known(0.6);
+	f.share[PHASE_FORWARD] = known(0.2);
+	f.share[PHASE_BACKWARD] = known(0.2);
+	add_looks(&f.waits, WAIT_LOCK, 0.6);
+	place(&f, WAIT_LOCK, 0, 0.6);
+	f.ranks.n = 2;
+	f.main_cpus = 0.4;
+	assert_first(&f, BOTTLENECK_BLOCKED, 0.6, CONFIDENCE_HIGH, "... 60 %");
+	assert_true(is_advised(&f, "hold the lock for a shorter time", &s));
+	f.ranks.world = 2; // they exchange gradients, and may wait for that
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_BLOCKED));
+}
+
 static void a_batch_that_sleeps_is_input(void **state)
 {
 	(void)state;
@@ -376,6 +397,7 @@ int main(void)
 		cmocka_unit_test(a_held_interpreter_is_no_preparation),
 		cmocka_unit_test(processes_that_steps_start_are_named),
 		cmocka_unit_test(a_step_that_sleeps_is_named),
+		cmocka_unit_test(processes_that_take_turns_at_a_lock_are_named),
 		cmocka_unit_test(a_batch_that_sleeps_is_input),
 		cmocka_unit_test(ranks_are_not_blocked),
 		cmocka_unit_test(garbage_collection_is_named),
