@@ -122,8 +122,10 @@ class Places:
     def classify(self, stack):
         """(phase, line, file, function) of a stack of (code, line) pairs, the innermost first; None: no line. The
         outermost phase counts: a module that a backward pass calls is backward. A forward pass that
-        torch.utils.checkpoint does again there is "recomputed"."""
+        torch.utils.checkpoint does again there is "recomputed"; what backward and the optimizer call of the
+        script's own is "own backward" and "own optimizer"."""
         place = phase = within = None
+        called = False  # the line is in a function that the phase calls, with no other phase between them
         again = False  # called by the checkpoint, not in a backward pass of its own
         for code, line in stack:
             name = code.co_filename
@@ -138,16 +140,20 @@ class Places:
             elif known == FIT:
                 phase = "step" if phase is None else phase
             elif known is not None:
+                called = called and phase in (None, known)
                 phase = known
             again = again or phase != "backward" and name.endswith(CHECKPOINT)
             if users and place is None:
                 place = (line or 0, name, _name_of(code))
+                called = phase is None
             if within is None and self.in_package(name):
                 within = (line or 0, name, _name_of(code))
             if place is None and name.endswith(LOADER):
                 place = within
         if again and phase == "backward":
             phase = "recomputed"
+        elif called and phase in ("backward", "optimizer"):
+            phase = "own " + phase
         place = place or within
         return place and (phase or "",) + place
 

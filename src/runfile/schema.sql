@@ -141,7 +141,8 @@ CREATE TABLE phase_sample (
 -- Samples of the line that the thread that trains was in (strain run --lines), likewise.
 CREATE TABLE line_sample (
 	entity INTEGER NOT NULL REFERENCES entity(id),
-	phase TEXT,                    -- as in phase_sample, and 'recomputed', 'thread', 'pipeline'
+	phase TEXT,                    -- as in phase_sample, and 'recomputed', 'own backward',
+	                               -- 'own optimizer', 'thread', 'pipeline'
 	file TEXT NOT NULL,
 	line INTEGER NOT NULL,
 	function TEXT NOT NULL,

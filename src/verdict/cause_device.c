@@ -336,20 +336,42 @@ static enum grounds grounds_optimizer(const struct facts *f)
 	return GROUNDS_DIRECT; // the phase itself is the cause
 }
 
+static bool is_worth_naming(const struct line_place *line);
+
 static void say_optimizer(struct text *t, const struct facts *f, const struct cause *cause)
 {
-	(void)f;
 	text_append_string(t, "optimizer-bound: updating the weights takes ");
 	cause_append_share(t, cause);
+	if (is_worth_naming(&f->lines.optimizer)) {
+		text_append_string(t, ", mostly in ");
+		words_append_place(t, f->lines.optimizer.place, 60);
+	}
+}
+
+// An optimizer of the script's own.
+static void advise_own_optimizer(struct book *b, const struct cause *cause)
+{
+	const struct line_place *line = &b->f->lines.optimizer;
+	struct text action = {0}, basis = {0};
+	text_append_string(&action, "call ");
+	words_append_place(&action, line->place, 60);
+	text_append_string(&action, " less often (not in each step), or make it faster");
+	words_append_percent(&basis, line->share);
+	text_append_string(
+		&basis, " of the samples of lines in the optimizer are in this function");
+	advice_suggest_at_most(b, cause->share.value * line->share, &action, &basis);
 }
 
 static bool advise_embeddings(struct book *b);
 
 static void advise_optimizer(struct book *b, const struct cause *cause)
 {
-	(void)cause;
 	bool pytorch = b->f->framework == FRAMEWORK_PYTORCH;
 	if (advise_embeddings(b)) {
+		return;
+	}
+	if (is_worth_naming(&b->f->lines.optimizer)) {
+		advise_own_optimizer(b, cause);
 		return;
 	}
 	advice_suggest_unknown(b,
@@ -915,13 +937,23 @@ static enum grounds grounds_compute(const struct facts *f)
 
 static double computes_beside_model(const struct facts *f);
 
-// The line or two with most of forward, unless they are the loop's call of the model.
-static void append_forward_line(struct text *t, const struct line_place *line)
+// A line or two that have most of a phase, unless they are the loop's call.
+static bool is_worth_naming(const struct line_place *line)
 {
-	if (*line->place && !line->loop && line->share - line->error >= MOST) {
-		text_append_string(t, ", forward mostly in ");
+	return *line->place && !line->loop && line->share - line->error >= MOST;
+}
+
+static void append_line_of(struct text *t, const char *words, const struct line_place *line)
+{
+	if (is_worth_naming(line)) {
+		text_append_string(t, words);
 		words_append_place(t, line->place, 60);
 	}
+}
+
+static void append_forward_line(struct text *t, const struct line_place *line)
+{
+	append_line_of(t, ", forward mostly in ", line);
 }
 
 static void say_compute(struct text *t, const struct facts *f, const struct cause *cause)
@@ -943,9 +975,36 @@ static void say_compute(struct text *t, const struct facts *f, const struct caus
 		words_append_percent(t, beside);
 		text_append_string(t, " outside modules, backward and optimizer");
 		cause_append_line(t, ", mostly in ", &f->lines.outside, outside_part(f, beside));
-	} else if (!f->gpu.used && facts_share(f, PHASE_FORWARD) >= FORWARD_WORTH) {
-		append_forward_line(t, &f->lines.forward);
+	} else if (!f->gpu.used) {
+		double forward = facts_share(f, PHASE_FORWARD);
+		double backward = facts_share(f, PHASE_BACKWARD);
+		if (forward >= FORWARD_WORTH) {
+			append_forward_line(t, &f->lines.forward);
+		}
+		if (backward >= FORWARD_WORTH) {
+			append_line_of(t, ", backward mostly in ", &f->lines.backward);
+		}
 	}
+}
+
+// A torch.autograd.Function of the script's own computes a gradient for each argument, unless it
+// asks which are needed.
+static void advise_own_backward(struct book *b)
+{
+	const struct facts *f = b->f;
+	const struct line_place *line = &f->lines.backward;
+	struct text action = {0}, basis = {0};
+	if (f->gpu.used || facts_share(f, PHASE_BACKWARD) < FORWARD_WORTH ||
+		!is_worth_naming(line)) {
+		return;
+	}
+	text_append_string(&action, "in ");
+	words_append_place(&action, line->place, 60);
+	text_append_string(
+		&action, ", compute only the gradients that are needed (ctx.needs_input_grad)");
+	words_append_percent(&basis, line->share);
+	text_append_string(&basis, " of the samples of lines in backward are there");
+	advice_suggest(b, advice_no_gain, &action, &basis);
 }
 
 // Share of the interpreter in steps, between operations, which are short if it is much: more
@@ -1295,6 +1354,7 @@ static void advise_compute(struct book *b, const struct cause *cause)
 	advise_padding(b, cause);
 	advise_embeddings(b);
 	advise_callbacks(b);
+	advise_own_backward(b);
 	advise_denormals(b);
 	(void)advise_outside_function(b, cause->share.value);
 	cause_advise_synced(b, NAN);

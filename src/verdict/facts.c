@@ -1488,15 +1488,32 @@ static const struct script_line *second_line(
 	return NULL;
 }
 
-// A line or two, not their function, which may be all of the model.
-static void fill_forward_line(const struct script_lines *shares, const struct line_group *groups,
-	size_t n, struct line_facts *ret)
+// The function of the script with most of the looks in a phase that called it.
+static void fill_own(const char *phase, const struct script_lines *shares,
+	const struct line_group *groups, size_t n, struct line_place *ret)
 {
 	const struct line_group *top = NULL;
 	uint64_t looks = 0;
 	for (size_t i = 0; i < n; i++) {
-		const char *phase = groups[i].top->phase;
-		if (phase && strcmp(phase, "forward") == 0) {
+		const char *in = groups[i].top->phase ? groups[i].top->phase : "";
+		bool own = strncmp(in, "own ", 4) == 0 && strcmp(in + 4, phase) == 0;
+		looks += own || strcmp(in, phase) == 0 ? groups[i].samples : 0;
+		top = own && !top ? &groups[i] : top;
+	}
+	if (top && looks >= LOOKS_ENOUGH) {
+		put_line(shares, top, looks, ret);
+	}
+}
+
+// A line or two, not their function, which may be all of the model.
+static void fill_forward_line(const struct script_lines *shares, const struct line_group *groups,
+	size_t n, struct line_place *ret)
+{
+	const struct line_group *top = NULL;
+	uint64_t looks = 0;
+	for (size_t i = 0; i < n; i++) {
+		const char *in = groups[i].top->phase;
+		if (in && strcmp(in, "forward") == 0) {
 			looks += groups[i].samples;
 			top = !top || groups[i].top->samples > top->top->samples ? &groups[i] : top;
 		}
@@ -1506,13 +1523,13 @@ static void fill_forward_line(const struct script_lines *shares, const struct li
 	}
 	struct line_group lines = {top->top, top->top->samples, top->loop};
 	const struct script_line *second = second_line(shares, top->top);
-	put_line(shares, &lines, looks, &ret->forward);
-	if (second && ret->forward.share - ret->forward.error < MOST) {
+	put_line(shares, &lines, looks, ret);
+	if (second && ret->share - ret->error < MOST) {
 		lines.samples += second->samples;
-		put_line(shares, &lines, looks, &ret->forward);
+		put_line(shares, &lines, looks, ret);
 		int64_t one = top->top->line, other = second->line;
-		snprintf(ret->forward.place, sizeof(ret->forward.place),
-			"%.60s:%lld and %lld %.60s()", script_lines_short(shares, top->top->file),
+		snprintf(ret->place, sizeof(ret->place), "%.60s:%lld and %lld %.60s()",
+			script_lines_short(shares, top->top->file),
 			(long long)(one < other ? one : other),
 			(long long)(one < other ? other : one), top->top->function);
 	}
@@ -1524,7 +1541,8 @@ static void fill_main_line(const struct script_lines *shares, const struct line_
 	uint64_t backward = 0, again = 0;
 	for (size_t i = 0; i < n; i++) {
 		const char *phase = groups[i].top->phase ? groups[i].top->phase : "";
-		backward += strcmp(phase, "backward") == 0 ? groups[i].samples : 0;
+		bool in = strcmp(phase, "backward") == 0 || strcmp(phase, "own backward") == 0;
+		backward += in ? groups[i].samples : 0;
 		again += strcmp(phase, "recomputed") == 0 ? groups[i].samples : 0;
 		ret->phased |= strcmp(phase, "step") == 0 || strcmp(phase, "data") == 0;
 		if (!*ret->main.place && !groups[i].loop) {
@@ -1553,7 +1571,9 @@ static void fill_lines_of(const struct analysis *a, enum script_lines_of of, str
 	fill_line_in("", &shares, groups, n, &ret->outside);
 	fill_line_in(
 		of == SCRIPT_LINES_THREADS ? "pipeline" : "data", &shares, groups, n, &ret->data);
-	fill_forward_line(&shares, groups, n, ret);
+	fill_forward_line(&shares, groups, n, &ret->forward);
+	fill_own("backward", &shares, groups, n, &ret->backward);
+	fill_own("optimizer", &shares, groups, n, &ret->optimizer);
 	script_lines_done(&shares);
 }
 
@@ -1618,7 +1638,8 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 	// of newer recordings.
 	if (ret->framework != FRAMEWORK_PYTORCH && !ret->lines.phased) {
 		ret->lines.outside = ret->lines.data = ret->lines.main = (struct line_place){0};
-		ret->lines.forward = (struct line_place){0};
+		ret->lines.forward = ret->lines.backward = (struct line_place){0};
+		ret->lines.optimizer = (struct line_place){0};
 	}
 	facts_doubt_data(ret);
 	thread_facts_fill(a, analysis_trainer(a), &stretch, ret);

@@ -302,8 +302,10 @@ struct facts {
 		// waited for (of threads: that a pipeline runs): shares of the looks there.
 		// place "": too few.
 		struct line_place outside, data;
-		// The most frequent line in forward: its share of the looks there.
-		struct line_place forward;
+		// The most frequent line in forward, or two lines of one function, and the most
+		// frequent functions of the script that backward and the optimizer called: shares of
+		// the looks there.
+		struct line_place forward, backward, optimizer;
 		// The most frequent function that is not the training loop. place "": none.
 		struct line_place main;
 		double in_backward; // share of the samples in this phase, by the stack

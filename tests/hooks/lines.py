@@ -44,6 +44,16 @@ def test_whose_line_counts():
     assert look(stack((torch + "nn/modules/linear.py", 1, "forward"), ("/home/me/model.py", 5, "forward"),
                       (torch + "nn/modules/module.py", 1, "call"), main)) == ("forward", 5, "/home/me/model.py", "forward")  # fmt: skip
     assert look(stack((torch + "autograd/__init__.py", 1, "backward"), main)) == ("backward", 9, "/home/me/train.py", "main")
+    # What backward and the optimizer call of the script's own; not a closure's model.
+    root, step = ("/home/me/own.py", 3, "root"), ("/home/me/own.py", 7, "step")
+    optimizer = (torch + "optim/optimizer.py", 1, "wrapper")
+    assert look(stack(root, step, optimizer, main)) == ("own optimizer", 3, "/home/me/own.py", "root")
+    assert look(stack(root, (torch + "autograd/__init__.py", 1, "backward"), main))[0] == "own backward"
+    assert look(stack(optimizer, main)) == ("optimizer", 9, "/home/me/train.py", "main")
+    closure = ("/home/me/train.py", 8, "closure")
+    assert look(stack(("/home/me/model.py", 5, "forward"), (torch + "nn/modules/module.py", 1, "call"), closure, optimizer,
+                      main))[0] == "optimizer"  # fmt: skip
+    assert look(stack((torch + "autograd/__init__.py", 1, "backward"), closure, optimizer, main))[0] == "optimizer"
     # A checkpoint's forward pass, in the script's backward pass; and its backward pass.
     module, engine = (torch + "nn/modules/module.py", 1, "call"), (torch + "autograd/__init__.py", 1, "backward")
     model, checkpoint = ("/home/me/model.py", 5, "forward"), (torch + "utils/checkpoint.py", 1, "backward")
