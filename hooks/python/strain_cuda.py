@@ -18,7 +18,9 @@ EVERY_NS = 100000000  # minimum interval of timed steps
 WAITING_MAX = 8  # steps whose events the device has not passed yet
 
 
-FIRST_LOOK_NS = 500000000  # at the allocator; each look waits twice as long as the one before
+FIRST_LOOK_NS = 500000000  # at the allocator; each look waits four times as long as the one before
+LOOKS = 6  # and one at the end: reports are bounded
+CUTS_MAX = 64  # of a step
 SETTLED = 8  # iterations, after which the allocator should have all that it needs
 
 
@@ -33,14 +35,17 @@ class Memory:
         self._next_ns = 0
         self._settled = None  # (iterations, allocations) then
         self._iterations = 0
+        self._looks = 0
+        self._peaks = {}  # a script may reset PyTorch's own
 
     def count(self):
         """An iteration has ended."""
         self._iterations += 1
         now_ns = monotonic_ns()
-        if now_ns >= self._next_ns or self._iterations == SETTLED:
+        if (now_ns >= self._next_ns and self._looks < LOOKS) or self._iterations == SETTLED:
             self._next_ns = now_ns + self._wait_ns
-            self._wait_ns *= 2
+            self._wait_ns *= 4
+            self._looks += 1
             self.look()
 
     def look(self):
@@ -54,9 +59,12 @@ class Memory:
     def _facts(self):
         stats = self._cuda.memory_stats_as_nested_dict()
         allocations = stats.get("num_device_alloc")
+        peaks = self._peaks
+        for what in ("reserved", "allocated"):
+            peaks[what] = max(peaks.get(what, 0), stats[what + "_bytes"]["all"]["peak"])
         facts = [
-            ("device_memory_reserved", str(stats["reserved_bytes"]["all"]["peak"])),
-            ("device_memory_allocated", str(stats["allocated_bytes"]["all"]["peak"])),
+            ("device_memory_reserved", str(peaks["reserved"])),
+            ("device_memory_allocated", str(peaks["allocated"])),
             ("device_memory_retries", str(stats["num_alloc_retries"])),
         ]
         share = getattr(self._cuda, "get_per_process_memory_fraction", lambda: 1.0)()
@@ -66,8 +74,8 @@ class Memory:
         if allocations is not None and self._iterations >= SETTLED:
             if self._settled is None:
                 self._settled = (self._iterations, allocations)
-            facts.append(("device_allocations", str(allocations - self._settled[1])))
-            facts.append(("device_allocations_iterations", str(self._iterations - self._settled[0])))
+            asked, iterations = allocations - self._settled[1], self._iterations - self._settled[0]
+            facts.append(("device_allocations", "%d in %d" % (asked, iterations)))  # one line: of one look
         return facts
 
 
@@ -75,6 +83,7 @@ READ_STEPS = 6  # steps in which results read from the device are counted
 # Not __float__ and __int__: PyTorch's warning about a tensor with gradients would name this file.
 READERS = ("item", "tolist", "cpu", "to", "__bool__")
 PLACES = 100
+READS_MAX = 10000  # counted
 
 
 class Reads:
@@ -91,16 +100,24 @@ class Reads:
         self._count = 0
         self._least = -1
         self._places = {}
+        self._all = 0
+        self._overridden = torch.overrides.has_torch_function_unary
+        self._override = torch.overrides.handle_torch_function
         self.left = READ_STEPS
         for name in READERS:
             if hasattr(torch.Tensor, name):
                 hook.patch(torch.Tensor, name, self._wrap)
 
     def _wrap(self, original):
+        overridden, override, plain = self._overridden, self._override, self._hook.plain(original)
+
         def read(tensor, *arguments, **options):
+            if overridden(tensor):  # a class of the job's own knows PyTorch's function, not this one
+                return override(plain, (tensor,), tensor, *arguments, **options)
             result = original(tensor, *arguments, **options)
             try:
-                there = tensor.is_cuda and not getattr(result, "is_cuda", False)
+                waits = not options.get("non_blocking")
+                there = waits and tensor.is_cuda and not getattr(result, "is_cuda", False)
                 if there and self.left and get_ident() == self._thread:
                     self._found()
             except Exception:
@@ -111,6 +128,9 @@ class Reads:
 
     def _found(self):
         self._count += 1
+        self._all += 1
+        if self._all == READS_MAX:
+            self.left = 0  # whatever calls them: the methods are restored after the step
         place = strain_hook.caller(self._packages)
         if place in self._places or len(self._places) < PLACES:
             self._places[place] = self._places.get(place, 0) + 1
@@ -137,30 +157,42 @@ class Reads:
 
 
 def limit(torch, hook, size):
-    """Gives PyTorch's allocator at most `size` bytes on each device, from its first use of CUDA on: for the
-    probes of `strain advise`. A lower limit of the script's own stays."""
+    """Gives PyTorch's allocator at most `size` bytes on the current device, from its first use of CUDA on,
+    and on one that becomes it: for the probes of `strain advise`. Others would get a context by it. A
+    lower limit of the script's own stays."""
     wanted = int(size)
     lowest = {}  # share by device, of the script
 
     def apply():
         try:
-            for device in range(torch.cuda.device_count()):
-                total = torch.cuda.get_device_properties(device).total_memory
-                set_share(min(1.0, wanted / total, lowest.get(device, 1.0)), device)
+            device = torch.cuda.current_device()
+            total = torch.cuda.get_device_properties(device).total_memory
+            set_share(min(1.0, wanted / total, lowest.get(device, 1.0)), device)
         except Exception as error:
             hook.report.say("missing", "limit of GPU memory: %s" % strain_hook.describe(error))
 
-    def wrap(original):
+    def wrap_share(original):
         def set_per_process_memory_fraction(fraction, device=None):
             original(fraction, device)  # which checks it
-            device = torch.cuda.current_device() if device is None else torch.device(device).index
-            lowest[device or 0] = fraction
+            try:
+                number = device if type(device) is int else getattr(torch.device(device or "cuda"), "index", None)
+                lowest[torch.cuda.current_device() if number is None else number] = fraction
+            except Exception as error:
+                hook.report.say("missing", "limit of GPU memory: %s" % strain_hook.describe(error))
             apply()
 
         return set_per_process_memory_fraction
 
+    def wrap_device(original):
+        def set_device(device):
+            original(device)
+            apply()
+
+        return set_device
+
     set_share = torch.cuda.set_per_process_memory_fraction
-    hook.patch(torch.cuda, "set_per_process_memory_fraction", wrap)
+    hook.patch(torch.cuda, "set_per_process_memory_fraction", wrap_share)
+    hook.patch(torch.cuda, "set_device", wrap_device)
     torch.cuda._lazy_call(apply)
 
 
@@ -193,6 +225,9 @@ class DeviceClock:
     def cut(self, phase):
         """A phase ends here, and the next one begins."""
         if self._step is None:
+            return
+        if len(self._step[1]) == CUTS_MAX:  # as many copies, maybe: events are not for nothing
+            self._step = None
             return
         if self._cuda.is_current_stream_capturing():
             self._step = None

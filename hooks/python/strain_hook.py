@@ -82,21 +82,37 @@ class Hook:
         self.report = report
         self.on = True
         self._patches = []
+        self._inherited = set()  # ids of wrappers of what a class did not define itself
 
     def patch(self, owner, name, wrap):
         """Replaces owner.name by wrap(owner.name). Raises if it does not exist."""
         original = getattr(owner, name)
         wrapper = functools.wraps(original)(wrap(original))
+        if name not in vars(owner):
+            self._inherited.add(id(wrapper))
         setattr(owner, name, wrapper)
         self._patches.append((owner, name, original, wrapper))
+
+    def plain(self, function):
+        """What was there before our patches."""
+        for _, _, original, wrapper in reversed(self._patches):
+            function = original if function is wrapper else function
+        return function
 
     def unpatch(self, owner, name):
         """Removes one patch."""
         for place, (patched, called, original, wrapper) in enumerate(self._patches):
             if patched is owner and called == name and vars(owner).get(name) is wrapper:
-                setattr(owner, name, original)
+                self._restore(owner, name, original, wrapper)
                 del self._patches[place]
                 return
+
+    def _restore(self, owner, name, original, wrapper):
+        if id(wrapper) in self._inherited:
+            self._inherited.discard(id(wrapper))
+            delattr(owner, name)
+        else:
+            setattr(owner, name, original)
 
     def feature(self, what, install, *arguments):
         """Installs one feature. On failure, its patches are undone and the run has the reason."""
@@ -130,7 +146,7 @@ class Hook:
         for owner, name, original, wrapper in reversed(self._patches[first:]):
             # A wrapper that others put around ours is kept; ours then only calls the original.
             if getattr(owner, name, None) is wrapper:
-                setattr(owner, name, original)
+                self._restore(owner, name, original, wrapper)
         del self._patches[first:]
 
 

@@ -289,7 +289,7 @@ class Known:
                 fresh.extend((leaf, place, index) for index, leaf in enumerate(leaves))
                 derived = derived or self._is_derived(place, leaves)
             self.given[place] = frozenset(map(id, leaves))
-            shapes.append(tuple(getattr(leaf, "shape", ()) for leaf in leaves))
+            shapes.append(tuple(() if self.patches.is_key(leaf) else getattr(leaf, "shape", ()) for leaf in leaves))
         if size == 0 and derived and any(any(other) for other in shapes if other != derived):
             size = GRADIENTS  # of a batch: an optimizer's functions have arrays like the parameters only
             fresh = [entry for entry in fresh if shapes[entry[1]] != derived]
@@ -309,7 +309,8 @@ class Known:
         shapes = tuple(getattr(leaf, "shape", None) for leaf in leaves)
         same = self.given.get(place, frozenset()).intersection(map(id, leaves))
         size = len(shapes)
-        if not 1 < size <= len(self.shapes) or same:
+        numbers = all("float" in str(getattr(leaf, "dtype", "")) for leaf in leaves)
+        if not 1 < size <= len(self.shapes) or same or not numbers:
             return ()
         begins = range(min(OTHERS, len(self.shapes) - size) + 1)
         return shapes if any(self.shapes[first : first + size] == shapes for first in begins) else ()

@@ -235,7 +235,8 @@ class Loop:
         self.ring.iteration_end(self.samples, time_ns)
         if self.device:
             self.device.end()
-            if self.training is None or self.training.over:
+            if self.training is None or self.training.over:  # no loader's batch comes next
+                self.device.collect()
                 self.device.begin(self.iteration)
         self.in_iteration = False
         self.before = tuple(self.cycle)

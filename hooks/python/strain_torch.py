@@ -170,6 +170,8 @@ class PyTorch:
         self.local.__dict__.clear()  # the patches keep a reference to it
         self.backwards = 0
         try:
+            if self.reads is not None:
+                self.reads.stop()
             if self.hook.on:
                 self._patch_fetchers()
         except Exception as error:
@@ -403,7 +405,12 @@ class PyTorch:
             self.hook.patch(self.torch.Tensor, name, self._wrap_transfer)
 
     def _wrap_transfer(self, original):
+        overridden = self.torch.overrides.has_torch_function_unary
+        override = self.torch.overrides.handle_torch_function
+
         def transfer(tensor, *arguments, **options):
+            if overridden(tensor):  # a class of the job's own knows PyTorch's function, not this one
+                return override(original, (tensor,), tensor, *arguments, **options)
             began_ns = monotonic_ns()
             moved = original(tensor, *arguments, **options)
             if moved is not tensor and self.hook.on:
@@ -719,6 +726,8 @@ class PyTorch:
         if not self.early:
             self.discarded.stop()
             self._unhook_zeroed()
+            if self.reads is not None:
+                self.reads.stop()
         if not self.repeated.left:
             return
         if self.omitted.left:

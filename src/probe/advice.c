@@ -31,6 +31,8 @@
 #include "run/outcome.h"
 #include "strain/marker.h"
 
+// PyTorch reserves whole segments.
+#define CAP_SLACK 1.02
 // Iterations of a pass in probes of the line, and in those that verify.
 #define LINE_ITERATIONS 6
 #define VERIFY_ITERATIONS 10
@@ -754,12 +756,20 @@ static int find_limit_of_gpu(struct work *w, const struct observation *now, stru
 {
 	struct advice *a = w->a;
 	const uint64_t wanted = w->config->gpu_memory_bytes;
-	const double ranks = ranks_of(now); // each on a GPU of its own
+	const double ranks = ranks_of(now);
+	const bool each = (double)now->gpus == ranks; // a GPU of its own
+	char asked[32], held[32];
 	double beside = fmax(0, now->gpu - ranks * now->gpu_reserved); // 0: not known
 	if (wanted > 0 && !(now->gpu > 0)) {
 		return error_set(e, ENODATA,
 			"--gpu-memory: expected a job that uses a GPU, found no process of it on "
 			"one");
+	}
+	if (wanted > 0 && !each) {
+		return error_set(e, ENOTSUP,
+			"--gpu-memory: expected one GPU for each process that trains, found %u for "
+			"%.0f",
+			now->gpus, ranks);
 	}
 	if (wanted > 0 && !isfinite(now->gpu_reserved)) {
 		return error_set(e, ENOTSUP,
@@ -771,11 +781,10 @@ static int find_limit_of_gpu(struct work *w, const struct observation *now, stru
 	}
 	a->limit_kind = ADVICE_LIMIT_GPU;
 	a->limit_bytes = now->gpu_limit;
-	if (ranks * now->gpu_cap + beside < a->limit_bytes) { // NAN is no cap
+	if (each && ranks * now->gpu_cap + beside < a->limit_bytes) { // NAN is no cap
 		a->limit_bytes = ranks * now->gpu_cap + beside;
 	}
 	if (wanted > 0 && (double)wanted <= beside / ranks) {
-		char asked[32], held[32];
 		text_bytes(asked, sizeof(asked), (double)wanted);
 		text_bytes(held, sizeof(held), beside / ranks);
 		return error_set(e, EINVAL,
@@ -783,7 +792,15 @@ static int find_limit_of_gpu(struct work *w, const struct observation *now, stru
 			"PyTorch's allocator, found %s",
 			held, asked);
 	}
-	if (wanted > 0 && ranks * (double)wanted < a->limit_bytes) {
+	if (wanted > 0 && ranks * (double)wanted > a->limit_bytes) {
+		text_bytes(asked, sizeof(asked), (double)wanted);
+		text_bytes(held, sizeof(held), a->limit_bytes / ranks);
+		return error_set(e, EINVAL,
+			"--gpu-memory: expected at most the %s of GPU memory that the job may use, "
+			"found %s",
+			held, asked);
+	}
+	if (wanted > 0) {
 		a->limit_bytes = ranks * (double)wanted;
 		w->gpu_cap = wanted - (uint64_t)(beside / ranks);
 	}
@@ -1255,7 +1272,10 @@ static int verify(
 		return -ENODATA;
 	}
 	double bytes = grown_bytes(a, p);
-	bool under = limits || binds(a);
+	// A cap that did not apply (a script that sets its own by another way) is no limit.
+	bool caps = w->gpu_cap > 0;
+	limits = limits && !(caps && p->seen.gpu_reserved > CAP_SLACK * (double)w->gpu_cap);
+	bool under = limits || (binds(a) && !caps);
 	if (isfinite(bytes) && (!under || a->limit_kind == ADVICE_LIMIT_ADDRESS_SPACE)) {
 		add_point(w, p);
 	} else if (isfinite(bytes) && bytes < (is_regular(a) ? 0.97 : FAR_BELOW) * a->limit_bytes) {

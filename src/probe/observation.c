@@ -106,6 +106,7 @@ static void read_gpus(const struct analysis *a, struct observation *o)
 {
 	double busy = 0, n = 0;
 	o->gpu = o->gpu_limit = NAN;
+	o->gpus = 0;
 	for (size_t i = 0; i < a->overview.n_gpus; i++) {
 		const struct gpu_figures *gpu = &a->overview.gpus[i];
 		double used = tables_figure(
@@ -115,6 +116,7 @@ static void read_gpus(const struct analysis *a, struct observation *o)
 			o->gpu_limit = known_or(o->gpu_limit, 0) + gpu->memory_bytes;
 			busy += tables_figure(&a->tables, gpu->entity, NAME_GPU_BUSY, FIGURE_MEAN);
 			n++;
+			o->gpus++;
 		}
 	}
 	o->gpu_busy = n > 0 ? busy / n : NAN;
@@ -249,8 +251,10 @@ double observation_held(const struct observation *o)
 
 double observation_gpu_needed(const struct observation *o)
 {
-	double cached = fmax(1, (double)o->ranks) * (o->gpu_reserved - o->gpu_allocated);
-	return o->gpu - fmax(0, known_or(cached, 0));
+	double ranks = fmax(1, (double)o->ranks), cached = o->gpu_reserved - o->gpu_allocated;
+	// What a rank caches is known of one GPU.
+	bool known = (double)o->gpus == ranks && isfinite(cached);
+	return o->gpu - (known ? ranks * fmax(0, cached) : 0);
 }
 
 // Time --------------------------------------------------------------------------------------------

@@ -46,6 +46,7 @@ struct observation {
 	double worker; // of one loader worker, not shared with others (mean over workers)
 	double gpu; // the job's, on all GPUs
 	double gpu_limit; // capacity of these GPUs
+	unsigned gpus; // number of these GPUs
 	double gpu_reserved; // by the framework's allocator, in the process that trains, at most
 	double gpu_allocated; // of these, in use, at most; the rest is cached
 	double gpu_cap; // of this allocator, if the job set one (PyTorch's memory fraction)

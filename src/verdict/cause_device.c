@@ -781,8 +781,8 @@ static void advise_allocations(struct book *b)
 		"keep PyTorch's cache of GPU memory: no torch.cuda.empty_cache() in the loop; if "
 		"sizes vary, PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
 	text_format(&basis,
-		"PyTorch asks the driver for memory %.0f times in each iteration, and frees it",
-		f->allocations);
+		"PyTorch asks the driver for memory %s%.3g times in each iteration, and frees it",
+		f->allocations < 2 ? "about " : "", f->allocations);
 	advice_suggest(b, advice_no_gain, &action, &basis);
 }
 
@@ -1393,8 +1393,9 @@ static struct judgement judge_transfer(const struct facts *f, const struct cause
 
 static enum grounds grounds_transfer(const struct facts *f)
 {
-	// The phase may include waiting for the device, but not for one that is idle meanwhile.
-	bool idle = gpu_known(f) && f->gpu.busy + facts_share(f, PHASE_TRANSFER) <= 1 + UNSEEN;
+	// The phase may include waiting for the device, but not for one that is idle in most of it,
+	// wherever it is busy.
+	bool idle = gpu_known(f) && f->gpu.busy <= (1 - MOST) * facts_share(f, PHASE_TRANSFER);
 	return idle ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
 }
 

@@ -1195,6 +1195,16 @@ static bool starts_matter(struct reader *r, const struct facts *f)
 	return batches > 0 && f->data_at_epochs / fmax(1, longer) >= WORTH;
 }
 
+// "308 in 5": 61.6. NAN: no such text.
+static double ratio_in(const char *text)
+{
+	struct cursor at = cursor_of(text ? text : "", text ? strlen(text) : 0);
+	uint64_t some, of;
+	bool told = cursor_u64(&at, &some) && cursor_literal(&at, " in ") && cursor_u64(&at, &of) &&
+	            of > 0;
+	return told ? (double)some / (double)of : NAN;
+}
+
 static void fill_settings(struct reader *r, struct facts *f)
 {
 	const char *hooks = reader_run(r, "hooks");
@@ -1224,9 +1234,7 @@ static void fill_settings(struct reader *r, struct facts *f)
 	f->reads = reads > 0 ? (double)reads : NAN;
 	f->reads_at = reader_run(r, "device_reads_at");
 	f->uncompiled = reader_run_i64(r, "optimizer_uncompiled", 0) == 1;
-	int64_t allocations = reader_run_i64(r, "device_allocations", -1);
-	int64_t of = reader_run_i64(r, "device_allocations_iterations", 0);
-	f->allocations = allocations >= 0 && of > 0 ? (double)allocations / (double)of : NAN;
+	f->allocations = ratio_in(reader_run(r, "device_allocations"));
 	int64_t passes = reader_run_i64(r, "optimizer_backwards", 0);
 	int64_t kept = reader_run_i64(r, "optimizer_backwards_kept", 0);
 	if (kept > 0 && passes >= kept) {

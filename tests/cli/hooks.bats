@@ -484,7 +484,8 @@ if verdict["bottleneck"] == "ranks":
 	[[ "$(run_key run.strain hooks)" == *", transfer" ]]
 	[ "$(run_key run.strain device_memory_reserved) $(run_key run.strain device_memory_allocated)" = '200 150' ]
 	[ "$(run_key run.strain device_memory_limit) $(run_key run.strain device_memory_retries)" = '250 1' ]
-	local allocations=$(run_key run.strain device_allocations) iterations=$(run_key run.strain device_allocations_iterations)
+	local allocations iterations
+	read -r allocations _ iterations <<<"$(run_key run.strain device_allocations)"
 	((iterations > 0 && allocations == 2 * iterations))
 	"$PYTHON" "$TRAIN" device >without
 	cmp with without

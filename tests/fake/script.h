@@ -39,5 +39,5 @@ unsigned script_calls(const char *function);
 
 // For jobs that wait for what they are to be seen with: makes the file SCRIPT.what.
 void script_say(const char *what);
-// The pid in SCRIPT.pid; 0 where there is none.
+// The number in SCRIPT.what; 0 where there is none.
 long script_beside(const char *what);

@@ -605,8 +605,22 @@ def carried(job):
     torch.Tensor.to = to
     torch.Tensor.is_cuda = property(lambda tensor: hasattr(tensor, "carried"))
     inputs, outputs = job.samples.tensors
+    known, seen = (torch.Tensor.item, torch.Tensor.to), []
+
+    class Box(torch.Tensor):
+        """Looks which of PyTorch's functions is called, as libraries do."""
+
+        @classmethod
+        def __torch_function__(cls, function, types, arguments=(), options=None):
+            seen.append(function)
+            return super().__torch_function__(function, types, arguments, options or {})
+
+    box = torch.ones(1).as_subclass(Box)
     for _ in range(10):
         time.sleep(0.01)
+        del seen[:]
+        box.item()
+        assert seen[0] == known[0] and type(box.to(torch.float64)) is Box and known[1] in seen, seen
         job.step(inputs[:10].to(torch.float64).float(), outputs[:10])
         for _ in range(3):
             moved = plain(outputs, torch.float64)

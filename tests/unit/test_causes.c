@@ -232,6 +232,13 @@ static struct facts transfer(void)
 	return f;
 }
 
+static struct facts transfer_idle(void)
+{
+	struct facts f = transfer();
+	f.gpu.busy = 0.25;
+	return f;
+}
+
 static struct facts ranks(void)
 {
 	struct facts f = job(0);
@@ -311,7 +318,8 @@ static const struct example {
 	{"a GPU that is shared and has time left", gpu_shared_idle, BOTTLENECK_LAUNCH, 0.68,
 		CONFIDENCE_MEDIUM},
 	{"an unused GPU", gpu_unused, BOTTLENECK_GPU_UNUSED, 0.97, CONFIDENCE_HIGH},
-	{"copies", transfer, BOTTLENECK_TRANSFER, 0.6, CONFIDENCE_HIGH},
+	{"copies", transfer, BOTTLENECK_TRANSFER, 0.6, CONFIDENCE_MEDIUM},
+	{"copies of an idle GPU", transfer_idle, BOTTLENECK_TRANSFER, 0.6, CONFIDENCE_HIGH},
 	{"a slow rank", ranks, BOTTLENECK_RANKS, 0.5, CONFIDENCE_HIGH},
 	{"validation", validation, BOTTLENECK_VALIDATION, 0.4, CONFIDENCE_HIGH},
 	{"checkpoints", checkpoints, BOTTLENECK_CHECKPOINT, 0.5, CONFIDENCE_HIGH},

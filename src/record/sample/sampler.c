@@ -176,9 +176,10 @@ void clock_watch_tell(struct clock_watch *w, struct sink *sink, uint64_t now_ns)
 #define DEVICE_GROUP_PART 0.1
 #define DEVICE_INTERVAL_MAX_NS (10 * NS_PER_S) // a driver keeps utilisation for 14 s
 #define COST_WEIGHT 0.25 // of the last reading in a group's mean cost
-// A reading that costs more times the mean is a single event: a driver that creates the job's
-// context took 70 ms once.
+// Of readings that cost more times the mean, so many are single events (while a job's context was
+// created, one took 70 ms); later ones are what the group costs.
 #define COST_MOST 4
+#define COST_EVENTS 2
 #define COST_LEAST_NS 50000 // of a mean
 // If a real-time tick takes this long, the lane returns to ordinary scheduling.
 #define REAL_TIME_TICK_MAX_NS (20 * NS_PER_MS)
@@ -195,6 +196,7 @@ struct slot {
 	uint64_t next_ns;
 	uint64_t read_ns; // time of the last reading
 	uint64_t readings;
+	unsigned events; // readings of a cost that did not count
 	double cpu_ns; // CPU time of a reading, smoothed; in the device lane
 	bool dropped;
 	size_t number; // of the group among all groups of source_list
@@ -300,7 +302,9 @@ static void slot_count_cost(struct sampler *s, struct slot *slot, uint64_t cpu_n
 	} else if (slot->readings == 2) {
 		slot->cpu_ns = (double)cpu_ns;
 	} else {
-		uint64_t counted_ns = cpu_ns < most_ns ? cpu_ns : most_ns;
+		bool event = cpu_ns > most_ns && slot->events < COST_EVENTS;
+		uint64_t counted_ns = event ? most_ns : cpu_ns;
+		slot->events += event;
 		atomic_fetch_add(&s->once_ns, cpu_ns - counted_ns);
 		slot->cpu_ns += COST_WEIGHT * ((double)counted_ns - slot->cpu_ns);
 	}
