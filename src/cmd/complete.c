@@ -310,6 +310,7 @@ static const struct {
 	{"advise", "time", "5min 10min 30min", NULL},
 	{"advise", "for", "5min 10min 30min", NULL},
 	{"advise", "memory", "1GiB 4GiB 16GiB", NULL},
+	{"advise", "gpu-memory", "16GiB 24GiB 40GiB 80GiB", NULL},
 	{"advise", "cpus", "1 2 4 8", NULL},
 	{"advise", "margin", "0% 5% 10%", NULL},
 	{"advise", "label", NULL, list_label_values},
