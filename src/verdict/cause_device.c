@@ -550,6 +550,11 @@ static void say_gpu_waits(struct text *t, const struct facts *f, const struct ca
 	cause_append_share(t, cause);
 	if (f->reads >= READS_MANY) {
 		text_format(t, "; each step reads at least %.0f results from it", f->reads);
+		if (f->reads_at) {
+			text_append_string(t, ", most at ");
+			words_append_place(t, f->reads_at, 60);
+		}
+		return;
 	}
 	if (is_outside_steps(f, share)) {
 		double part = outside_part(f, fmin(share, facts_share(f, PHASE_OTHER)));
