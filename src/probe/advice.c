@@ -2717,6 +2717,7 @@ static int probe_now(struct work *w, struct error *e)
 			p->seen.hooked ? "; the hooks saw no model being trained" : "");
 	}
 	a->now = a->base = p;
+	a->now_bytes = NAN; // until it is known what is limited
 	r = find_limit_of_gpu(w, &p->seen, e);
 	if (r < 0) {
 		return r;

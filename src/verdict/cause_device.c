@@ -817,7 +817,7 @@ static bool advise_gpu_waits(struct book *b, double share)
 	advise_allocations(b);
 	if (f->reads >= READS_MANY) {
 		advise_reads(b, most);
-		return true;
+		return outside; // in the passes themselves, operations cost time, too
 	}
 	if (outside && collects(f) < MOST * share &&
 		cause_has_line(&f->lines.outside, outside_part(f, most))) {

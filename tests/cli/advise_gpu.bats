@@ -71,6 +71,7 @@ truth() {
 	has_torch
 	run -1 --separate-stderr advise --gpu-memory 50MB --
 	line_names "$stderr" --gpu-memory '100 MB' '50 MB'
+	[[ $output != *'0 B'* ]] # what is limited is not known, and not 0
 	rm -r kept
 	sed -i '/processes/d' script
 	run -1 --separate-stderr advise --gpu-memory 4GB --

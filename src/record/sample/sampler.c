@@ -171,7 +171,7 @@ void clock_watch_tell(struct clock_watch *w, struct sink *sink, uint64_t now_ns)
 // of the time.
 #define SLOW_LANE_SHARE 5
 // What one group of a device may cost, as a part of the budget. A call into a driver can cost
-// milliseconds of CPU time (5 ms for the power of an H100): it is made less often, instead of
+// milliseconds of CPU time (3.4 ms for the energy of an H100): it is made less often, instead of
 // slowing everything down.
 #define DEVICE_GROUP_PART 0.1
 #define DEVICE_INTERVAL_MAX_NS (10 * NS_PER_S) // a driver keeps utilisation for 14 s
