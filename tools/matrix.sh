@@ -118,10 +118,19 @@ leg_browser() {
 	ordinary browser web
 }
 
+# The leg `address` has compiled the same: its build, if it is here, saves a whole one. Configured anew, it
+# is a build of the folder where it is then. address_build FOLDER
+address_build() {
+	if [ -e "$BUILD-address/build.ninja" ] && [ ! -e "$1" ]; then
+		cp -a "$BUILD-address" "$1" && rm -f "$1/.found"
+	fi
+}
+
 # A copy of the sources that belongs to nobody in particular, built with sanitizers and tested by him. In
 # no folder like /tmp, from where nothing is put into jobs.
 leg_user() {
 	if [ "$(id -u)" != 0 ]; then # this is one
+		address_build "$BUILD-user" || return 1
 		CC=clang suites user 'unit cli -jobs' -Db_sanitize=address,undefined -Db_lundef=false -Dworkloads=disabled
 		return
 	fi
@@ -130,6 +139,7 @@ leg_user() {
 	mkdir "$home/strain"
 	git -c safe.directory='*' ls-files -z -c -o --exclude-standard |
 		tar -c --null -T - --ignore-failed-read 2>/dev/null | tar -x -C "$home/strain"
+	address_build "$home/strain/build" || return 1
 	mkdir "$home/found"
 	chown -R 65534:65534 "$home"
 	(

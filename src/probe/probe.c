@@ -40,7 +40,8 @@
 #define PIDS_MAX 256u
 #define ENOUGH_ITERATIONS 10 // the fewest that have an interval
 #define MEMORY_ITERATIONS 3 // steady ones, in two epochs
-#define REPORTED_SECONDS 4.0 // after the first iteration: the run has the reports of the hooks
+#define REPORTED_SECONDS 4.0 // after the first iteration: the run has the reports of the hooks,
+#define HOOKED_SECONDS 2.5 // and that there are hooks: it is reported when a framework is imported
 #define REST_LOOKS 20
 #define ENDS_OF_INPUT 1000 // in a terminal's line buffer, which holds 4095
 
@@ -147,11 +148,12 @@ static bool has_epochs(const struct watched *w, struct reader *reader, const str
 	double since_first_s)
 {
 	const char *hooks = reader_run(reader, "hooks");
+	double reported_s = hooks ? REPORTED_SECONDS : HOOKED_SECONDS;
 	bool shortened = hooks && strstr(hooks, "short") &&
 	                 (reader_run(reader, "loader_workers") ||
 				 reader_run(reader, "loader_fit_at"));
 	return ended_epochs(a) >= w->config->epochs ||
-	       (!shortened && since_first_s >= REPORTED_SECONDS);
+	       (!shortened && since_first_s >= reported_s);
 }
 
 static bool knows_rate(const struct watched *w, struct reader *reader, const struct analysis *a,
