@@ -69,7 +69,7 @@ static const struct command commands[] = {
 	{"sql", command_sql, "query a run with SQL"},
 	{"mark", command_mark, "mark epochs and phases of a shell script"},
 	{"sweep", command_sweep, "run a matrix of configurations, or resume one"},
-	{"advise", command_advise, "measure with short runs what limits a job, and what to change"},
+	{"advise", command_advise, "find the limits of a job with short runs, and advise changes"},
 	{"doctor", command_doctor,
 		"report what this machine can measure, and how to enable the "
 		"rest"},
@@ -142,7 +142,7 @@ static int help(int argc, char **argv)
 		return unknown_command(argv[1]);
 	}
 	if (argc > 2) {
-		command_fail("expected one command, found '%s' too (strain --help)", argv[2]);
+		command_fail("expected one command, also found '%s' (strain --help)", argv[2]);
 		return STATUS_USAGE;
 	}
 	char *words[] = {argv[1], option, NULL};

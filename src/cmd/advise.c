@@ -206,7 +206,7 @@ static void print_stall(
 	if (stall_is_sure(stall)) {
 		printf(": %s\n", says->means);
 	} else if (isfinite(stall->low)) {
-		printf(", not significant; a stall below %s cannot be seen in these runs\n",
+		printf(", not significant; these runs cannot detect a stall below %s\n",
 			text_percent(value, sizeof(value), stall_noise(stall)));
 	} else {
 		puts(": too few iterations for a test of significance");
@@ -406,9 +406,8 @@ static bool find_command(struct attempt *a)
 		_cleanup_text_ struct text word = {0};
 		text_append_path(&word, a->o->run ? a->o->run : path);
 		command_fail("%s", e.text);
-		command_detail(
-			"        the command is not taken from a file that others can write; enter "
-			"it: strain advise --try %s -- COMMAND...",
+		command_detail("        strain does not take the command from a file that others "
+			       "can write; enter it: strain advise --try %s -- COMMAND...",
 			word.data ? word.data : "");
 		return false;
 	}
@@ -606,8 +605,8 @@ static void print_text(const struct attempt *a)
 {
 	const struct tries *t = &a->tries;
 	if (t->n == 0) {
-		puts("nothing to try: all advice of the verdict needs an edit of the job (--with "
-		     "SETTING tries another setting)");
+		puts("nothing to try: all of the verdict's advice requires editing the job (--with "
+		     "SETTINGS tries others)");
 		return;
 	}
 	print_table(t);
@@ -842,8 +841,7 @@ struct advise_options {
 static const struct argp_option options[] = {
 	{"memory", OPTION_MEMORY, "SIZE", 0,
 		"find the largest batch for a memory limit of SIZE (default: the limit that "
-		"applies "
-		"here)",
+		"applies here)",
 		0},
 	{"gpu-memory", OPTION_GPU_MEMORY, "SIZE", 0,
 		"find the largest batch for a GPU with SIZE of memory (PyTorch; default: the GPU's "

@@ -643,7 +643,7 @@ static void print_cases(const struct asked *a)
 		table_print(table, stdout, &style);
 	}
 	table_free(table);
-	printf("\nrests on %zu run%s; rates that were not measured are estimates", a->n,
+	printf("\nbased on %zu run%s; rates that were not measured are estimates", a->n,
 		a->n == 1 ? "" : "s");
 	if (a->what.between > 0) {
 		char seconds[32];

@@ -104,7 +104,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (export->run) {
-			reading_option_error(state, "expected one run, found '%s' too", argument);
+			reading_option_error(state, "expected one run, also found '%s'", argument);
 		}
 		export->run = argument;
 		return 0;

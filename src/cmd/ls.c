@@ -43,8 +43,8 @@ static const struct argp_option options[] = {
 	{"reverse", 'r', NULL, 0, "reverse the order", 0},
 	{"json", OPTION_JSON, NULL, 0, "print one JSON array", 0},
 	{"ranks", OPTION_RANKS, NULL, 0,
-		"list each run of a job of several runs, as with --json, --where, and --sort by a "
-		"label or measure",
+		"list each run of a job with several runs, as --json, --where, and --sort by a "
+		"label or measure do",
 		0},
 	{"prices", OPTION_PRICES, READING_PRICES_ARGUMENT, 0, READING_PRICES_HELP, 0},
 	{0},
@@ -75,7 +75,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case ARGP_KEY_ARG:
 		if (ls->directory) {
 			reading_option_error(
-				state, "expected one directory, found '%s' too", argument);
+				state, "expected one directory, also found '%s'", argument);
 		}
 		ls->directory = argument;
 		return 0;
@@ -94,9 +94,8 @@ static int show(struct run_list *l, const struct ls_options *ls, const struct ca
 		return STATUS_FAILURE; // reading_catalogue printed why this file is no run
 	}
 	if (!run_list_is_key(l, ls->sort)) {
-		return command_fail("--sort: no label of these runs and no measure has the name "
-				    "'%s'",
-			ls->sort);
+		return command_fail(
+			"--sort: '%s' is neither a label of these runs nor a measure", ls->sort);
 	}
 	if (l->n == 0 && !ls->json) {
 		command_note("no runs in %s%s", directory,
@@ -120,8 +119,8 @@ int command_ls(int argc, char **argv)
 	static const struct argp argp = {options, parse, "[DIR]",
 		"List the runs in a directory (default: $STRAIN_DIR, or the current "
 		"directory). A sweep, or an answer of strain advise, is one line; give its "
-		"directory as DIR to list its runs. A job whose ranks each have a run of their own "
-		"is one line, too.",
+		"directory as DIR to list its runs. A job with a run for each rank is also one "
+		"line.",
 		NULL, NULL, NULL};
 	struct ls_options ls = {.sort = "start"};
 	reading_options(&argp, argc, argv, &ls);

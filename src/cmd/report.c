@@ -330,8 +330,7 @@ static const struct argp_option option_table[] = {
 	{"keep-script", OPTION_KEEP, "FOLDER", 0,
 		"with a figure, keep gnuplot's script and data in FOLDER", 0},
 	{"job", OPTION_JOB, "NAME", 0,
-		"of the runs in directories, show those of this job: all ranks on one axis of time",
-		0},
+		"show only the runs of this job, with all ranks on one time axis", 0},
 	{"prices", OPTION_PRICES, READING_PRICES_ARGUMENT, 0, READING_PRICES_HELP, 0},
 	{0},
 };
@@ -370,9 +369,9 @@ static const struct argp report_argp = {
 	.doc = "Write an HTML page of runs, or a figure for a paper. The page is self-contained: "
 	       "any browser opens it from the file, without a network. For a sweep, a folder of "
 	       "strain advise or a directory of runs it has a table, curves, a heat map and the "
-	       "details of each run; for the ranks of one job, all of them on one axis of time. "
-	       "With a "
-	       "FILE that ends with .pdf, .svg or .png, draw memory, traffic and utilisation over "
+	       "details of each run; for the runs of one job, it has all ranks on one time axis. "
+	       "With a FILE that ends with .pdf, .svg or .png, draw memory, traffic and "
+	       "utilisation over "
 	       "time. Default RUN: the newest in $STRAIN_DIR, or in the current directory.",
 };
 

@@ -108,12 +108,12 @@ struct show_options {
 enum { OPTION_JSON = 256, OPTION_JOB, OPTION_PRICES };
 
 static const struct argp_option options[] = {
-	{"all", 'a', NULL, 0, "show every process and every event; of a job, every rank", 0},
+	{"all", 'a', NULL, 0, "show every process and every event; for a job, every rank", 0},
 	{"iterations", 'i', NULL, 0,
-		"show the phases of each epoch, every loader worker, and the slowest iterations "
-		"with what was different in them",
+		"show the phases of each epoch, every loader worker, and how the slowest "
+		"iterations differ from the others",
 		0},
-	{"job", OPTION_JOB, "NAME", 0, "of the runs in a directory, join those of this job", 0},
+	{"job", OPTION_JOB, "NAME", 0, "join the runs of this job in a directory", 0},
 	{"json", OPTION_JSON, NULL, 0, "print one JSON document", 0},
 	{"prices", OPTION_PRICES, READING_PRICES_ARGUMENT, 0, READING_PRICES_HELP, 0},
 	{0},
@@ -140,7 +140,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (show->run) {
-			reading_option_error(state, "expected one run, found '%s' too", argument);
+			reading_option_error(state, "expected one run, also found '%s'", argument);
 		}
 		show->run = argument;
 		return 0;
@@ -178,8 +178,8 @@ static int fail_to_join(const char *directory, const struct show_options *show,
 		return command_fail("%s: %s", directory, e->text);
 	}
 	if (catalogue_is_sweep(directory)) {
-		return command_fail("%s: a sweep, not the runs of one job; it is read by strain "
-				    "compare %s, strain ls %s and strain report %s",
+		return command_fail("%s: expected the runs of one job, found a sweep; use strain "
+				    "compare %s, strain ls %s or strain report %s",
 			directory, shown, shown, shown);
 	}
 	return c->n == 0 ? command_fail("%s: no runs (*.strain)", directory)

@@ -229,7 +229,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case ARGP_KEY_ARG:
 		if (sql->run) {
 			reading_option_error(
-				state, "expected a run and a query, found '%s' too", argument);
+				state, "expected a run and a query, also found '%s'", argument);
 		}
 		sql->run = sql->query;
 		sql->query = argument;
@@ -249,12 +249,11 @@ int command_sql(int argc, char **argv)
 {
 	static const struct argp argp = {options, parse, "[RUN] [QUERY]",
 		"Query a run with SQL, read-only. Tables: run, label, entity, metric, missing, "
-		"span, "
-		"event, summary (with names: summary_by_name), and samples(entity, metric, t, "
+		"span, event, summary (with names: summary_by_name), and samples(entity, metric, "
+		"t, "
 		"value), which decodes the readings. Without QUERY it is read from standard input; "
 		"in a terminal there is a prompt.\vExample:\n  strain sql \"SELECT metric, "
-		"value "
-		"FROM summary_by_name WHERE entity_kind = 'job' AND aggregate = 'max'\"",
+		"value FROM summary_by_name WHERE entity_kind = 'job' AND aggregate = 'max'\"",
 		NULL, NULL, NULL};
 	struct sql_options sql = {.output = OUTPUT_TABLE};
 	reading_options(&argp, argc, argv, &sql);

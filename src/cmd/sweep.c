@@ -380,7 +380,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (c->options.plan) {
-			reading_option_error(state, "expected one plan, found '%s' too", argument);
+			reading_option_error(state, "expected one plan, also found '%s'", argument);
 		}
 		c->options.plan = argument;
 		return 0;

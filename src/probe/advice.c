@@ -1183,7 +1183,7 @@ static int find_line(struct work *w, struct error *e)
 	struct advice *a = w->a;
 	if (batch_of(a->now) < 1) {
 		set_largest_missing(
-			a, format("the job does not say how many samples an iteration has "
+			a, format("the number of samples in an iteration is unknown; mark it "
 				  "(strain_iteration, docs/markers.md)"));
 		return 0;
 	}
@@ -1671,11 +1671,11 @@ static bool follows_workers(struct advice *a, const struct advice_probe *p)
 		return true;
 	}
 	if (!a->workers_missing) {
-		a->workers_missing = p->seen.loader_set_missing
-		                             ? format("%s", p->seen.loader_set_missing)
-		                             : format("asked for %" PRId64
-						      ", its loader has %" PRId64,
-						       p->workers, p->seen.workers);
+		a->workers_missing =
+			p->seen.loader_set_missing
+				? format("%s", p->seen.loader_set_missing)
+				: format("%" PRId64 " were requested, but the loader has %" PRId64,
+					  p->workers, p->seen.workers);
 	}
 	return false;
 }

@@ -313,7 +313,7 @@ static void append_unknown(struct text *t, const struct allocation *a)
 		[ALLOCATED_GPUS] = "GPUs"};
 	for (size_t i = 0; i < N_ALLOCATED && t->length > 0; i++) {
 		if (isnan(a->of[i].amount) && a->of[i].why) {
-			text_format(t, "; %s not known: ", names[i]);
+			text_format(t, "; %s unknown: ", names[i]);
 			text_append_printable(t, a->of[i].why, strlen(a->of[i].why));
 		}
 	}

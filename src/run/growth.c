@@ -355,7 +355,7 @@ void growth_append_warning(struct text *t, const struct growth *growth)
 	}
 	text_append_string(t, "memory grows by ");
 	words_append_bytes(t, slope->value);
-	text_append_string(t, " an iteration");
+	text_append_string(t, " per iteration");
 	if (slope->high - slope->low > 0.1 * slope->value) {
 		text_append_string(t, " (");
 		words_append_bytes(t, slope->low);
@@ -363,12 +363,11 @@ void growth_append_warning(struct text *t, const struct growth *growth)
 		words_append_bytes(t, slope->high);
 		text_append_string(t, ")");
 	}
-	text_append_string(t, ", by ");
+	text_append_string(t, ", ");
 	words_append_bytes(t, growth->gained_bytes);
 	text_append_string(t, growth->one_epoch ? " within one epoch" : " so far");
 	if (isfinite(growth->full_in_s)) {
-		text_append_string(t, ": memory is exhausted in ");
+		text_append_string(t, ": at this rate memory is exhausted in ");
 		words_append_seconds(t, growth->full_in_s);
-		text_append_string(t, " at that rate");
 	}
 }

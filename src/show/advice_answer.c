@@ -66,7 +66,7 @@ static void append_number(struct text *t, double value)
 // Of an interval in parentheses.
 static const char *mark_of(double low, double high)
 {
-	return words_is_wide(low, high) ? "; this says little" : "";
+	return words_is_wide(low, high) ? "; too wide to be useful" : "";
 }
 
 static void put_row(struct table *table, const char *what, const struct text *now,
@@ -197,7 +197,8 @@ static void print_leak(FILE *out, const struct advice *a)
 	double leak = a->now->seen.leak_per_iteration;
 	char bytes[32];
 	if (leak > 0) {
-		fprintf(out, "memory grows   by %s in each iteration, a leak or a cache that fills",
+		fprintf(out,
+			"memory grows   by %s in each iteration (a leak, or a cache that fills)",
 			text_bytes(bytes, sizeof(bytes), leak));
 		if (isfinite(a->lasts)) {
 			double samples = a->lasts * (double)present_batch(a);
@@ -213,7 +214,7 @@ static void print_leak(FILE *out, const struct advice *a)
 		fputc('\n', out);
 		if (a->reserve_bytes > a->validation_bytes) {
 			fprintf(out,
-				INDENT "below, memory is that after one epoch: %s more than at its "
+				INDENT "memory below is that after one epoch: %s more than at its "
 				       "beginning; if it grows further, no batch size fits for "
 				       "long\n",
 				text_bytes(bytes, sizeof(bytes),
@@ -222,8 +223,8 @@ static void print_leak(FILE *out, const struct advice *a)
 	}
 	if (a->validation_bytes > 0) {
 		fprintf(out,
-			"validation     keeps memory of each batch: a full one needs %s more than "
-			"the shortened ones of the probes, which is added below\n",
+			"validation     keeps memory for each batch: a full pass needs %s more "
+			"than the shortened passes of the probes; this is added below\n",
 			text_bytes(bytes, sizeof(bytes), a->validation_bytes));
 	}
 }
@@ -256,7 +257,8 @@ static void print_ran(FILE *out, const struct advice *a)
 {
 	if (is_below_run(a)) {
 		fprintf(out,
-			"%.0f should pass nine runs in ten, %.0f nearly all; %" PRId64 " ran once",
+			"%.0f should fit in nine runs of ten, %.0f in nearly all; %" PRId64
+			" ran once",
 			a->largest.value, a->largest.low, a->verified_batch);
 	} else {
 		fprintf(out, "%" PRId64 " ran", a->verified_batch);
@@ -284,7 +286,7 @@ static void print_found(FILE *out, const struct advice *a)
 	if (a->verified_batch < 1) {
 		fprintf(out, ", not verified%s", mark_of(a->largest.low, a->largest.high));
 		if (!isfinite(a->now->seen.epoch_samples)) {
-			fputs("; how many samples the data has is not known", out);
+			fputs("; the number of samples in the data is unknown", out);
 		}
 	}
 	if (a->verified_batch > 0 && a->verified_long) {
@@ -304,13 +306,13 @@ static void print_found(FILE *out, const struct advice *a)
 	} else if (a->verified_batch > 0 && a->largest.high > a->largest.value) {
 		bool wide = words_is_wide(a->largest.value, a->largest.high);
 		fprintf(out, "; up to %.0f %s", a->largest.high,
-			wide              ? "may fit, but this says little"
+			wide              ? "may fit, but this interval is too wide to be useful"
 			: is_below_run(a) ? "may fit"
 					  : "should fit");
 	}
 	if (a->largest_open && !a->whole_epoch) {
-		fputs("; larger ones may fit, since memory does not grow with the batch size up "
-		      "to there",
+		fputs("; larger ones may fit, because memory does not grow with the batch size up "
+		      "to this one",
 			out);
 	}
 	if (a->whole_epoch) {
@@ -423,9 +425,9 @@ static void print_workers(FILE *out, const struct advice *a)
 	fputc('\n', out);
 	if (a->worker_copies > 0) {
 		fprintf(out,
-			INDENT "all workers together hold %s of old copies of the training "
-			       "process's "
-			       "pages (parameters, optimizer state); without workers, none\n",
+			INDENT
+			"all workers together hold %s of old copies of the training "
+			"process's pages (parameters, optimizer state); without workers, none\n",
 			text_bytes(own, sizeof(own), a->worker_copies));
 	}
 }
@@ -695,7 +697,7 @@ static void print_compared(FILE *out, const struct advice *a)
 	                                     : NULL;
 	const char *keep = "advice         keep the present configuration: ";
 	if (a->compared_batches) {
-		fprintf(out, "%sno other is predicted to be 3 %% faster", keep);
+		fprintf(out, "%sno other configuration is predicted to be 3 %% faster", keep);
 		if (a->compared_most < a->largest.value) {
 			fprintf(out,
 				" (up to %.0f: larger ones leave fewer than %d steps in an epoch)",
@@ -710,9 +712,10 @@ static void print_compared(FILE *out, const struct advice *a)
 		print_other_workers(out, a);
 		fputc('\n', out);
 	} else if (early) {
-		fprintf(out, "advice         none: %s before others were predicted\n", early);
+		fprintf(out, "advice         none: %s before other configurations were predicted\n",
+			early);
 	} else {
-		fprintf(out, "%sothers cannot be predicted\n", keep);
+		fprintf(out, "%sother configurations cannot be predicted\n", keep);
 	}
 }
 
@@ -740,8 +743,8 @@ static void print_kept(FILE *out, const struct advice *a)
 	}
 	const char *why = a->advised_missing ? a->advised_missing
 	                  : a->did_not_fit && a->refuted
-	                          ? "others were no faster when tried, or did not fit"
-	                  : a->did_not_fit ? "faster ones did not fit when tried"
+	                          ? "other configurations were no faster when tried, or did not fit"
+	                  : a->did_not_fit ? "faster configurations did not fit when tried"
 	                  : a->refuted     ? "the most promising one was no faster when tried"
 	                                   : NULL;
 	if (isfinite(a->unclear_gain.value)) {
@@ -938,7 +941,7 @@ static void print_others(FILE *out, const struct advice *a)
 static void print_basis(FILE *out, const struct advice *a, const char *folder)
 {
 	char seconds[32];
-	fprintf(out, "rests on       %zu probe%s in %s (%s)", a->n, a->n == 1 ? "" : "s",
+	fprintf(out, "based on       %zu probe%s in %s (%s)", a->n, a->n == 1 ? "" : "s",
 		text_seconds(seconds, sizeof(seconds), a->seconds), folder);
 	const struct observation *now = &a->now->seen;
 	const char *missing[4];
@@ -970,9 +973,9 @@ static void print_basis(FILE *out, const struct advice *a, const char *folder)
 	}
 	print_others(out, a);
 	if (a->interrupted) {
-		fputs(INDENT "interrupted: these are the results up to then\n", out);
+		fputs(INDENT "interrupted: these are the results so far\n", out);
 	} else if (a->out_of_time) {
-		fputs(INDENT "the time ran out (--time): these are the results up to then\n", out);
+		fputs(INDENT "the time ran out (--time): these are the results so far\n", out);
 	}
 }
 
@@ -1088,7 +1091,7 @@ static void print_requested(FILE *out, const struct advice *a)
 {
 	bool ran = a->keep || a->measured;
 	if (a->interrupted || a->out_of_time) {
-		fprintf(out, "# %s: from the runs up to then\n",
+		fprintf(out, "# %s: from the runs so far\n",
 			a->interrupted ? "interrupted" : "the time ran out (--time)");
 	}
 	if (!ran) {

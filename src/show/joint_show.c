@@ -206,10 +206,10 @@ static void append_host(struct text *t, const char *host)
 	text_append_printable(t, name, strlen(name));
 }
 
-// "data are on their way to rank 0 (10.0.0.1) 97 % of the time, at 12 MB/s".
+// "data is in transit to rank 0 (10.0.0.1) 97 % of the time, at 12 MB/s".
 static void append_link(struct text *t, const struct joint_link *link)
 {
-	text_append_string(t, "data are on their way to ");
+	text_append_string(t, "data is in transit to ");
 	if (link->to >= 0) {
 		text_format(t, "rank %d (", link->to);
 	}
@@ -246,7 +246,7 @@ static void append_slow_link(struct text *t, const struct joint *j, const struct
 	text_append_string(t, " sends slowly: its ");
 	append_link(t, &r->link);
 	if (isfinite(j->others_busy)) {
-		text_append_string(t, "; those of the others at most ");
+		text_append_string(t, "; that of the others at most ");
 		words_append_percent(t, j->others_busy);
 	}
 }
@@ -255,7 +255,7 @@ static void append_distance(struct text *t, const struct joint *j, const struct 
 {
 	char here[32], there[32];
 	text_format(t,
-		" is far from the others: a packet to the nearest and back takes %s, between the "
+		" is far from the others: the round trip to the nearest takes %s, between the "
 		"others %s",
 		text_seconds(here, sizeof(here), r->link.nearest_s),
 		text_seconds(there, sizeof(there), j->others_nearest_s));
@@ -282,23 +282,23 @@ static void append_slowest(struct text *t, const struct joint *j)
 		text_append_string(t, ": it has the longest iterations");
 	}
 	if (isfinite(r->latest) && j->reason == REASON_OWN) {
-		text_format(t, "; it is the latest in ");
+		text_format(t, "; it is the last to arrive in ");
 		words_append_percent(t, r->latest);
-		text_format(t, " of %zu", j->n_common);
+		text_format(t, " of %zu iterations", j->n_common);
 	}
 	if (j->phase >= 0) {
 		text_format(t, "\nits %s takes %s longer in each iteration than the others'",
-			j->phase == PHASE_OTHER ? "time in no phase"
+			j->phase == PHASE_OTHER ? "time outside phases"
 						: phase_id_name((enum phase_id)j->phase),
 			text_seconds(seconds, sizeof(seconds), j->longer_s));
 	}
 	text_append_string(t, "\n");
 	size_t same = same_verdict(j);
 	if (*r->run->headline) {
-		text_append_string(t, "its run: ");
+		text_append_string(t, "its verdict: ");
 		text_append_printable(t, r->run->headline, strlen(r->run->headline));
 		if (same > 0) {
-			text_format(t, " (%zu of the others: the same verdict)", same);
+			text_format(t, " (also the verdict of %zu other ranks)", same);
 		}
 		text_append_string(t, "\n");
 	}
@@ -527,7 +527,9 @@ int joint_show_text(const struct joint *j, bool all, FILE *stream)
 		fprintf(stream, "and %zu more (--all)\n", j->n - most);
 	}
 	if (r == 0 && j->n_others > 0) {
-		fprintf(stream, "\n%zu more job%s of several runs here: --job NAME selects one\n",
+		fprintf(stream,
+			"\n%zu more job%s with several runs in this directory: --job NAME selects "
+			"one\n",
 			j->n_others, j->n_others == 1 ? "" : "s");
 	}
 	return r;

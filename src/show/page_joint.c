@@ -555,7 +555,7 @@ static json_t *tiles_json(const struct joint *j)
 		add_tile(tiles, "keeps the others waiting", &value, NULL);
 		if (link) {
 			words_append_percent(&value, r->link.busy);
-			add_tile(tiles, "of the time its data are on their way", &value, NULL);
+			add_tile(tiles, "of the time its data is in transit", &value, NULL);
 		} else {
 			words_append_seconds(&value, phases_rank_own(&r->rank));
 			add_tile(tiles, "its own work in an iteration", &value, NULL);

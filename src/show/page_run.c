@@ -785,7 +785,7 @@ static void verdict_text(const struct verdict *v, json_t *lines)
 		bool surer = *v->surer && v->confidence != CONFIDENCE_HIGH && v->n_causes > 0;
 		json_array_append_new(lines,
 			page_run_format("Confidence: %s%s%s.", confidence_name(v->confidence),
-				surer ? "; surer with " : "", surer ? v->surer : ""));
+				surer ? "; to raise it: " : "", surer ? v->surer : ""));
 	}
 }
 

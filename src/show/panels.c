@@ -137,11 +137,11 @@ static const struct panel_spec panel_table[] = {
 			BYTES("sent", ENTITY_NETWORK, "system.network.io.transmit", DEVICE_HUE),
 		}},
 	{"To other machines", "1",
-		"Share of time in which data of the job were on their way to another machine "
+		"Share of time in which data of the job was in transit to another machine "
 		"(TCP).",
 		0.05, 1, TRAFFIC, {LIMIT_NONE},
 		{
-			{.label = "on their way to",
+			{.label = "in transit to",
 				.kind = ENTITY_NETWORK,
 				.value = LINE_RATE,
 				.metrics = {"strain.tcp.busy_time"},

@@ -537,7 +537,7 @@ static char *baseline_words(const struct pivot *p)
 			" over %zu comparison%s, %.0f %% level)",
 			p->n_tests, p->n_tests > 1 ? "s" : "", 100 * STATISTICS_LEVEL);
 	} else {
-		text_append_string(&t, "; not tested: a test needs at least two runs of both");
+		text_append_string(&t, "; not tested: a test needs at least two runs of each");
 	}
 	return text_steal(&t);
 }

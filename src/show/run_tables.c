@@ -768,7 +768,7 @@ static const struct column line_columns[N_COLUMNS] = {
 	[ROLE] = {"role", "ROLE", COLUMN_LABEL, 0},
 	[PHASE] = {"phase", "PHASE", COLUMN_LABEL, 0},
 	[SHARE] = {"share_ratio", "SHARE", COLUMN_RATIO, 0},
-	[SAMPLES] = {"samples", "LOOKS", COLUMN_WHOLE, 2},
+	[SAMPLES] = {"samples", "SAMPLES", COLUMN_WHOLE, 2},
 	[FILE_NAME] = {"file", NULL, COLUMN_TEXT, 0},
 	[LINE] = {"line", NULL, COLUMN_WHOLE, 0},
 };
@@ -1052,7 +1052,7 @@ static const struct column process_columns[N_PROCESS_COLUMNS] = {
 	[PROCESS_CPU_TIME] = {"cpu_seconds", "CPU TIME", COLUMN_SECONDS, 0},
 	[PROCESS_CPU] = {"cpu_ratio", "CPU", COLUMN_RATIO, 1},
 	[PROCESS_RESIDENT] = {"resident_peak_bytes", "PEAK RSS", COLUMN_BYTES, 0},
-	[PROCESS_RESIDENT_BOUND] = {"resident_peak_bound", "IS", COLUMN_LABEL, 3},
+	[PROCESS_RESIDENT_BOUND] = {"resident_peak_bound", "BOUND", COLUMN_LABEL, 3},
 	[PROCESS_PSS] = {"pss_peak_bytes", "SAMPLED PSS", COLUMN_BYTES, 2},
 	[PROCESS_USS] = {"uss_peak_bytes", "SAMPLED USS", COLUMN_BYTES, 7},
 	[PROCESS_MEMORY] = {"memory_peak_bytes", NULL, COLUMN_BYTES, 0},
@@ -1263,7 +1263,7 @@ static const struct column wait_columns[N_WAIT_COLUMNS] = {
 	{"sleep_ratio", "SLEEP", COLUMN_RATIO, 0},
 	{"child_ratio", "CHILD", COLUMN_RATIO, 0},
 	{"other_ratio", "OTHER", COLUMN_RATIO, 5},
-	[WAITS_LOOKS] = {"looks", "LOOKS", COLUMN_WHOLE, 6},
+	[WAITS_LOOKS] = {"looks", "SAMPLES", COLUMN_WHOLE, 6},
 	[WAITS_ROLE] = {"role", NULL, COLUMN_LABEL, 0},
 	[WAITS_PID] = {"pid", NULL, COLUMN_WHOLE, 0},
 };

@@ -295,7 +295,9 @@ static int print_verdict(const struct page *p)
 		print_tried(p);
 	}
 	if (*v->surer && v->confidence != CONFIDENCE_HIGH && v->n_causes > 0) {
-		print_field(p, "Needed", v->surer);
+		_cleanup_text_ struct text needed = {0};
+		text_format(&needed, "for higher confidence: %s", v->surer);
+		print_field(p, "Needed", needed.data ? needed.data : v->surer);
 	}
 	print_allocated(p);
 	return r;

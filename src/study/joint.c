@@ -1118,11 +1118,11 @@ int joint_read(const struct catalogue *c, const char *name, struct joint *ret, s
 	r = r < 0 ? error_errno(e, -r, "ranks") : 0;
 	if (r == 0 && chosen.n == 0) {
 		const struct text *others = &chosen.others;
-		r = name ? error_set(e, ENOENT, "no job '%.100s' of several runs%s%.300s%s", name,
+		r = name ? error_set(e, ENOENT, "no job '%.100s' with several runs%s%.300s%s", name,
 				   others->length > 0 ? " (there are: " : "",
 				   others->length > 0 ? others->data : "",
 				   others->length > 0 ? ")" : "")
-		         : error_set(e, ENOENT, "no two runs of one job");
+		         : error_set(e, ENOENT, "no two runs belong to the same job");
 	}
 	r = r < 0 ? r : read_members(&chosen, &j, e);
 	if (r == 0) {

@@ -285,8 +285,10 @@ void selection_append_unknown(struct text *line, const struct catalogue *c, cons
 		suggest_consider(&suggestion, name, names.items[i]);
 	}
 	const char *nearest = suggestion.word;
-	text_format(line, "%s: no run has a label '%s'%s", option, name,
-		measures_too ? ", and no measure has that name" : "");
+	text_format(line,
+		measures_too ? "%s: '%s' is neither a label of these runs nor a measure"
+			     : "%s: no run has a label '%s'",
+		option, name);
 	if (nearest) {
 		text_format(line, "; did you mean '%s'?", nearest);
 	}

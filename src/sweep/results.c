@@ -201,7 +201,7 @@ const char *results_why_untested(const struct results *r)
 	for (size_t i = 0; i < r->sweep->trials.n_configurations; i++) {
 		const struct result *result = &r->items[i];
 		if (isfinite(result->speed_up)) {
-			return "not tested: a test needs at least two runs of both";
+			return "not tested: a test needs at least two runs of each";
 		}
 		baseline_has = baseline_has || (result->is_baseline && result->n_judged > 0);
 	}

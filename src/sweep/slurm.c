@@ -1101,7 +1101,7 @@ static int open_ledger(struct slurm *s)
 	}
 	slurm_ledger_tidy(s->ledger, is_known, s);
 	if (s->n_submitted > 0) {
-		say(s, "%zu trials were submitted before and are waited for", s->n_submitted);
+		say(s, "waiting for %zu trials that were submitted earlier", s->n_submitted);
 	}
 	return 0;
 }

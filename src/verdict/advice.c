@@ -123,12 +123,12 @@ void advice_suggest_no_collections(struct book *b, double share)
 {
 	const struct collection_facts *c = &b->f->collections;
 	struct text action = {0}, basis = {0};
-	text_append_string(&action, c->per_iteration >= COLLECTS_ITSELF
-					    ? "do not call gc.collect() in steps"
-				    : isfinite(c->per_iteration) || isfinite(c->of_preparing)
-					    ? "call gc.freeze() when the dataset has been built"
-					    : "do not call gc.collect() in steps; call gc.freeze() "
-					      "when the dataset has been built");
+	text_append_string(&action,
+		c->per_iteration >= COLLECTS_ITSELF ? "do not call gc.collect() in each step"
+		: isfinite(c->per_iteration) || isfinite(c->of_preparing)
+			? "call gc.freeze() after building the dataset"
+			: "do not call gc.collect() in each step; call gc.freeze() "
+			  "after building the dataset");
 	text_append_string(&basis, "each garbage collection of Python visits all live objects");
 	if (isfinite(c->mean_s)) {
 		text_append_string(&basis, ", which takes ");
@@ -370,8 +370,9 @@ static bool advise_workers_and_threads(struct book *b, double alone)
 	append_loader(&action, f);
 	text_format(&action, "num_workers %u -> %u with OMP_NUM_THREADS=%u", f->workers.n,
 		best_workers, best_threads);
+	text_append_string(&basis, "spinning threads use ");
 	words_append_number(&basis, cause_spinning_cpus(f));
-	text_append_string(&basis, " CPUs spin that workers could use");
+	text_append_string(&basis, " CPUs that workers could use");
 	advice_set(b, 0, SETTING_WORKERS, "%u", best_workers);
 	advice_set(b, 0, SETTING_ENVIRONMENT, "OMP_NUM_THREADS=%u", best_threads);
 	advice_suggest(b, (struct estimate){1 / best, NAN, NAN}, &action, &basis);

@@ -117,7 +117,7 @@ static void append_network(struct text *t, const struct network_facts *n)
 
 static void say_network(struct text *t, const struct facts *f, const struct cause *cause)
 {
-	text_append_string(t, "waits for the network between ranks, ");
+	text_append_string(t, "waiting for the network between ranks takes ");
 	cause_append_share(t, cause);
 	text_append_string(t, ": ");
 	append_network(t, &f->network);
@@ -160,7 +160,7 @@ static void advise_network(struct book *b, const struct cause *cause)
 	}
 	text_append_string(&fewer, "exchange less often: larger batches, or several in no_sync(); "
 				   "or a faster network");
-	text_append_string(&basis, "data are on their way to another machine ");
+	text_append_string(&basis, "data is in transit to another machine ");
 	words_append_percent(&basis, n->busy);
 	text_append_string(&basis, " of the time");
 	advice_suggest_at_most(b, cause->share.value, &fewer, &basis);
@@ -206,7 +206,7 @@ static void append_why_slower(struct text *t, const struct rank_facts *r)
 static void say_ranks(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	const struct rank_facts *r = &f->ranks;
-	text_append_string(t, "waits for other ranks, ");
+	text_append_string(t, "waiting for other ranks takes ");
 	cause_append_share(t, cause);
 	if (is_imbalanced(r)) {
 		text_format(t, ": rank %d of %u is slower than the others", r->slowest, r->n);
@@ -228,13 +228,14 @@ static void advise_ranks(struct book *b, const struct cause *cause)
 	if (is_imbalanced(r)) {
 		bool elsewhere = r->slow_wait > 0 && r->slow_wait_kind <= WAIT_PIPE;
 		text_format(&action,
-			elsewhere ? "let rank %d wait in a background thread, or wait less often"
+			elsewhere ? "in rank %d, do this waiting in a background thread, or less "
+				    "often"
 				  : "give rank %d the same amount of work and resources as the "
 				    "others",
 			r->slowest);
 		text_append_string(&basis, "it waits for the others ");
 		words_append_percent(&basis, r->waits_least);
-		text_append_string(&basis, " of its iterations, another ");
+		text_append_string(&basis, " of its iterations, another rank ");
 		words_append_percent(&basis, r->waits_most);
 	} else if (is_alone(b->f)) {
 		text_append_string(&action,
@@ -423,8 +424,8 @@ static void advise_leak(struct book *b, const struct cause *cause)
 {
 	(void)cause;
 	advice_suggest_unknown(b,
-		"do not keep results of earlier iterations (loss.item() instead of loss; growing "
-		"lists)",
+		"do not keep results of earlier iterations (store loss.item() instead of loss; do "
+		"not let lists grow)",
 		"unreclaimable memory grew from the first iterations to the last");
 }
 
@@ -482,7 +483,7 @@ const struct cause_kind cause_startup = {
 
 const struct cause_kind cause_leak = {
 	.name = "leak",
-	.part = "memory that grows",
+	.part = "growing memory",
 	.of = OF_RUN,
 	.judge = judge_leak,
 	.grounds = grounds_measured,

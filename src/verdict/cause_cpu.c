@@ -50,7 +50,8 @@ static enum grounds grounds_allocation(const struct facts *f)
 
 static void say_allocation(struct text *t, const struct facts *f, const struct cause *cause)
 {
-	text_append_string(t, "returns memory and allocates it again: page faults take ");
+	text_append_string(t,
+		"the job returns memory to the system and allocates it again: page faults take ");
 	cause_append_share(t, cause);
 	cause_append_main_line(t, f);
 }
@@ -598,9 +599,9 @@ static void advise_threads(struct book *b, const struct cause *cause)
 		advice_set(b, 1, SETTING_ENVIRONMENT, "OMP_WAIT_POLICY=passive");
 	}
 	if (isfinite(spins)) {
-		text_append_string(&basis, "samples: ");
+		text_append_string(&basis, "by samples, spinning threads use ");
 		words_append_number(&basis, spins);
-		text_append_string(&basis, " CPUs spin in each training process");
+		text_append_string(&basis, " CPUs in each training process");
 		if (fewer) {
 			advice_suggest(b, gain_up_to(cause->share, most), &action, &basis);
 		} else { // waking them takes time too
@@ -667,9 +668,9 @@ static void say_contention(struct text *t, const struct facts *f, const struct c
 	if (lack == LACK_NOBODY) {
 		// Other programs may have used all CPUs that the job may use.
 		bool certain = !(f->cpus_used + f->host_others_cpus >= f->cpus);
-		text_append_string(t, "lacks CPUs: although some of ");
+		text_append_string(t, "too few CPUs: although some of ");
 		words_append_counted(t, certain ? f->cpus : f->host_cpus, "CPU");
-		text_append_string(t, " were idle, it waited for one ");
+		text_append_string(t, " were idle, the job waited for one during ");
 	} else if (lack == LACK_OTHERS) {
 		text_append_string(t, "contention for CPUs: other programs used ");
 		cause_append_cpus(t, f->host_others_cpus, f->host_cpus);
@@ -698,7 +699,7 @@ static void advise_contention(struct book *b, const struct cause *cause)
 	enum lack lack = causes_lack(f);
 	if (lack == LACK_NOBODY) {
 		text_append_string(&action, "widen the CPU affinity (taskset, numactl, cpuset)");
-		text_append_string(&basis, "it waited for a CPU ");
+		text_append_string(&basis, "the job waited for a CPU ");
 		words_append_percent(&basis, f->main_queued);
 		text_append_string(&basis, " of the time while others were idle");
 	} else if (lack == LACK_OTHERS) {
@@ -710,7 +711,7 @@ static void advise_contention(struct book *b, const struct cause *cause)
 	} else if (restricts_itself(f)) {
 		text_append_string(&action, "widen the CPU affinity that the job sets "
 					    "(sched_setaffinity, taskset)");
-		text_append_string(&basis, "it uses ");
+		text_append_string(&basis, "the job uses ");
 		words_append_counted(&basis, f->cpus, "CPU");
 		text_append_string(&basis, " and had ");
 		words_append_number(&basis, f->cpus_given);
@@ -837,7 +838,8 @@ static void append_children(struct text *t, const struct facts *f)
 static void say_children(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	_cleanup_text_ struct text which = {0};
-	text_append_string(t, "starts processes in each step and waits for them, ");
+	text_append_string(t, "the training process starts processes in each step and waits for "
+			      "them, which takes ");
 	cause_append_share(t, cause);
 	append_children(&which, f);
 	if (which.length > 0) {
@@ -884,7 +886,7 @@ static const struct step_wait step_waits[] = {
 		"read and write files in a background thread, or less often",
 		"the training thread waits for storage"},
 	{WAIT_OTHER, true,
-		"waits in its steps for another thread of its process, which does not compute "
+		"waits in its steps for another thread of its process that does not compute "
 		"either",
 		"let the other thread work ahead, with a queue of several results, or use several",
 		"the training thread waits for a thread that waits itself"},
@@ -937,7 +939,7 @@ static double step_wait_share(const struct facts *f, const struct step_wait *wai
 static const char *says_of(const struct facts *f, const struct step_wait *wait)
 {
 	return wait->kind == WAIT_OTHER && !threads_idle(f)
-	               ? "waits outside all phases for another thread of its process, which "
+	               ? "waits outside all phases for another thread of its process that "
 	                 "computes"
 	               : wait->says;
 }
@@ -982,7 +984,7 @@ static enum grounds grounds_blocked(const struct facts *f)
 
 static void say_blocked(struct text *t, const struct facts *f, const struct cause *cause)
 {
-	text_format(t, "the training process %s, ", says_of(f, largest_step_wait(f)));
+	text_format(t, "the training process %s, which takes ", says_of(f, largest_step_wait(f)));
 	cause_append_share(t, cause);
 	cause_append_line(t, ", mostly in ", &f->lines.outside,
 		cause->share.value / facts_share(f, PHASE_OTHER));
@@ -1001,7 +1003,8 @@ static void advise_blocked(struct book *b, const struct cause *cause)
 	if (wait->kind == WAIT_OTHER && !threads_idle(b->f)) {
 		advice_suggest_plain_at_most(b, cause->share.value,
 			"hold the lock for a shorter time, or let the other thread work ahead",
-			"a lock that the other thread holds, or a result of it, is waited for");
+			"the training thread waits for a lock that the other thread holds, or for "
+			"its result");
 		return;
 	}
 	advice_suggest_plain_at_most(b, cause->share.value, wait->action, wait->basis);

@@ -546,10 +546,10 @@ static void append_forward_line(struct text *t, const struct line_place *line);
 static void say_gpu_waits(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	double share = cause->share.value;
-	text_append_string(t, "host-bound: the GPU waits for the host to give it work, ");
+	text_append_string(t, "host-bound: the GPU waits for work from the host, which takes ");
 	cause_append_share(t, cause);
 	if (f->reads >= READS_MANY) {
-		text_format(t, "; each step reads at least %.0f results from it", f->reads);
+		text_format(t, "; each step reads at least %.0f results from the GPU", f->reads);
 		if (f->reads_at) {
 			text_append_string(t, ", most at ");
 			words_append_place(t, f->reads_at, 60);
@@ -571,13 +571,13 @@ static void say_launch(struct text *t, const struct facts *f, const struct cause
 		say_gpu_waits(t, f, cause);
 	} else if (causes_handing_over(f) >= 0.5 * share &&
 		   !(interprets_in_steps(f) >= 0.5 * share)) {
-		text_append_string(t, "host-bound: receiving batches that are ready takes ");
+		text_append_string(t, "host-bound: receiving ready batches takes ");
 		cause_append_share(t, cause);
 	} else if (causes_at_epochs(f->other_at_epochs, share)) {
 		text_append_string(t, "host-bound: the start of each epoch, outside all phases, "
 				      "takes ");
 		words_append_percent(t, f->other_at_epochs);
-		text_append_string(t, " of the iterations' time");
+		text_append_string(t, " of iteration time");
 	} else if (collects(f) >= MOST * share) {
 		text_append_string(t, "host-bound: Python's garbage collection takes ");
 		words_append_percent(t, collects(f));
@@ -654,7 +654,7 @@ static void advise_handing_over(struct book *b, const struct cause *cause)
 		return;
 	}
 	text_append_string(&action, "use a larger batch, so that workers hand over fewer batches");
-	text_append_string(&basis, "they prepare ");
+	text_append_string(&basis, "workers prepare batches ");
 	words_append_percent(&basis, fmin(1, f->workers.preparing / f->workers.n));
 	text_append_string(&basis, " of the time");
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
@@ -666,7 +666,7 @@ static void advise_lines(struct book *b)
 	const struct facts *f = b->f;
 	if (f->python && f->lines.looks < LOOKS_ENOUGH &&
 		interprets(f) + calls_libraries(f) >= WORTH) {
-		advice_suggest_unknown(b, "find the lines with strain run --lines",
+		advice_suggest_unknown(b, "find the responsible lines with strain run --lines",
 			interprets(f) >= calls_libraries(f)
 				? "the interpreter executes the script's own code"
 				: "the script calls this code");
@@ -702,8 +702,8 @@ static void advise_loops(struct book *b)
 		"Python numbers (t.tolist())");
 	text_append_string(&basis, "Python takes ");
 	words_append_percent(&basis, python_outside(f));
-	text_append_string(&basis, " of each iteration there, operations of PyTorch that are too "
-				   "short to compute much ");
+	text_append_string(&basis, " of each iteration there, PyTorch operations too short to "
+				   "compute much take ");
 	words_append_percent(&basis, calls_operations(f));
 	if (*f->lines.outside.place) {
 		text_append_string(&basis, "; ");
@@ -725,8 +725,7 @@ static void advise_short_steps(struct book *b, const struct cause *cause)
 		"call fewer, larger operations in the model and its loss: on stacked tensors, or "
 		"nn.LSTM instead of a loop over time steps; or use a larger batch, or "
 		"torch.compile");
-	text_append_string(
-		&basis, "operations of PyTorch that are too short to compute much have ");
+	text_append_string(&basis, "PyTorch operations too short to compute much have ");
 	words_append_percent(&basis, f->calls_of_steps);
 	text_append_string(&basis, " of the samples of forward and backward passes");
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
@@ -783,8 +782,8 @@ static void advise_allocations(struct book *b)
 		return;
 	}
 	text_append_string(&action,
-		"keep PyTorch's cache of GPU memory: no torch.cuda.empty_cache() in the loop; if "
-		"sizes vary, PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+		"do not call torch.cuda.empty_cache() in the loop: PyTorch then keeps its cache of "
+		"GPU memory; if sizes vary, set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
 	text_format(&basis,
 		"PyTorch asks the driver for memory %s%.3g times in each iteration, and frees it",
 		f->allocations < 2 ? "about " : "", f->allocations);
@@ -796,11 +795,11 @@ static void advise_host_work(struct book *b, double most)
 {
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};
-	text_append_string(&action, "take ");
+	text_append_string(&action, "move ");
 	words_append_place(&action, f->lines.outside.place, 60);
 	text_append_string(&action,
-		" out of the loop: ahead in another process (loader workers), on the GPU, on "
-		"whole arrays, or less often");
+		" out of the loop: run it ahead in another process (loader workers), on the GPU, "
+		"on whole arrays, or less often");
 	words_append_percent(&basis, f->lines.outside.share);
 	text_append_string(&basis,
 		" of the samples of lines outside forward, backward and optimizer are in this "
@@ -850,7 +849,8 @@ static void advise_launch(struct book *b, const struct cause *cause)
 		advise_handing_over(b, cause);
 	} else if (calls_libraries(f) >= 0.5 * cause->share.value) {
 		advice_suggest_plain_at_most(b, outside_at_most(f, calls_libraries(f)),
-			"do this work less often, faster, or in another process that works ahead",
+			"run this code less often, make it faster, or move it to another process "
+			"that works ahead",
 			"the training thread itself runs this code between the phases of a step");
 		advise_lines(b);
 	} else if (loops_over_elements(f) >= 0.5 * cause->share.value) {
@@ -1129,7 +1129,7 @@ static void advise_repeated(struct book *b)
 		return;
 	}
 	text_append_string(&action, "add the losses of a step, and call backward() once");
-	text_format(&basis, "%.0f backward passes at each step, and with retain_graph; they take ",
+	text_format(&basis, "each step has %.0f backward passes, with retain_graph; they take ",
 		f->backward_passes);
 	words_append_percent(&basis, backward);
 	double again = (f->backward_passes - 1) / f->backward_passes;
@@ -1147,7 +1147,7 @@ static void advise_recomputed(struct book *b)
 	}
 	text_append_string(&action, "do without torch.utils.checkpoint, or checkpoint fewer "
 				    "modules, if memory suffices for their activations");
-	text_append_string(&basis, "in backward it computes forward passes again: ");
+	text_append_string(&basis, "backward recomputes forward passes: ");
 	words_append_percent(&basis, share);
 	text_append_string(&basis, " of each iteration");
 	if (f->memory.peak_bytes > 0 && f->memory.limit_bytes > f->memory.peak_bytes) {
@@ -1172,14 +1172,14 @@ static void advise_wasted(struct book *b)
 		return;
 	}
 	if (!f->wasted_last) {
-		text_append_string(&action, "use torch.no_grad() for what one model makes where "
-					    "another one is trained on it, or ");
+		text_append_string(&action, "use torch.no_grad() for the output of one model when "
+					    "only another model is trained on it, or ");
 	}
 	text_append_string(
 		&action, "call requires_grad_(False) on a model while others are trained");
 	words_append_percent(&basis, f->backward_wasted);
 	text_append_string(&basis,
-		" of the backward passes to an optimizer's parameters are for nothing: their "
+		" of the backward passes to an optimizer's parameters are wasted: their "
 		"gradients are zeroed before it steps; backward takes ");
 	words_append_percent(&basis, backward);
 	advice_suggest_at_most(b, most, &action, &basis);
@@ -1196,7 +1196,7 @@ static bool advise_embeddings(struct book *b)
 		!cause_sampled(&f->code)) {
 		return false;
 	}
-	text_append_string(&action, "nn.Embedding(sparse=True), with SparseAdam or SGD");
+	text_append_string(&action, "use nn.Embedding(sparse=True), with SparseAdam or SGD");
 	text_format(
 		&basis, "embeddings have %.0f parameters, and dense gradients: ", f->embeddings);
 	text_append_string(&basis, "a step updates all of them, not only those of its batch; the "
@@ -1298,15 +1298,15 @@ static void advise_callbacks(struct book *b)
 	if (!(f->callbacks > 0)) {
 		return;
 	}
-	text_append_string(&action, "run what watches modules");
+	text_append_string(&action, "run the module hooks");
 	if (f->callback_at) {
 		text_append_string(&action, " (");
 		words_append_place(&action, f->callback_at, 60);
 		text_append_string(&action, ")");
 	}
-	text_append_string(&action, " at some steps only");
+	text_append_string(&action, " only in some steps");
 	text_format(&basis,
-		"%.0f functions of the script run in forward and backward at each step "
+		"%.0f functions of the script run in forward and backward in each step "
 		"(register_forward_hook, register_hook); their time was not measured",
 		f->callbacks);
 	advice_suggest(b, advice_no_gain, &action, &basis);
@@ -1320,11 +1320,11 @@ static void advise_padding(struct book *b, const struct cause *cause)
 	if (!(f->padding >= PADDED)) {
 		return;
 	}
-	text_append_string(&action, "batch sequences of similar length, and pad to the longest of "
-				    "their batch only");
+	text_append_string(&action, "batch sequences of similar length, and pad each batch only to "
+				    "its longest sequence");
 	text_append_string(&basis, "padding is ");
 	words_append_percent(&basis, f->padding);
-	text_append_string(&basis, " of the tokens in the batches looked at");
+	text_append_string(&basis, " of the tokens in the examined batches");
 	double padded = 1 - pow(1 - f->padding, 2);
 	advice_suggest_at_most(b, cause->share.value * padded, &action, &basis);
 }
@@ -1342,7 +1342,7 @@ static void advise_denormals(struct book *b)
 	text_append_string(&action, "torch.set_flush_denormal(True)");
 	text_append_string(&basis,
 		"in each step the training thread computes with denormal numbers (in float32 below "
-		"1e-38), on which arithmetic takes many times longer; how many is not known. "
+		"1e-38), on which arithmetic takes many times longer; their number is unknown. "
 		"Arithmetic outside of matrix kernels takes ");
 	words_append_percent(&basis, leader_in(f, CODE_FRAMEWORK));
 	advice_suggest(b, advice_no_gain, &action, &basis);
@@ -1458,9 +1458,9 @@ static enum grounds grounds_not_known(const struct facts *f)
 static void say_not_known(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	(void)f;
-	text_append_string(t, "not known: ");
+	text_append_string(t, "unknown: ");
 	cause_append_share(t, cause);
-	text_append_string(t, " is outside all phases and unexplained by the measurements");
+	text_append_string(t, " is outside all phases, and no measurement explains it");
 }
 
 static void advise_not_known(struct book *b, const struct cause *cause)

@@ -330,11 +330,11 @@ static bool are_late(const struct facts *f, const struct cause *cause)
 
 static void append_late(struct text *t, const struct facts *f)
 {
-	text_format(t, "a batch in %.0f is late, by ", 1 / f->long_waits.each);
+	text_format(t, "one batch in %.0f is late, by ", 1 / f->long_waits.each);
 	words_append_seconds(t, f->long_waits.mean_s);
-	text_append_string(t, " on average: waiting for these takes ");
+	text_append_string(t, " on average; waiting for late batches takes ");
 	words_append_percent(t, f->long_waits.share);
-	text_append_string(t, " of the iterations' time");
+	text_append_string(t, " of iteration time");
 }
 
 static void append_collections_of_workers(struct text *t, const struct facts *f)
@@ -356,8 +356,8 @@ static void say_input(struct text *t, const struct facts *f, const struct cause 
 {
 	const struct worker_facts *w = &f->workers;
 	if (w->n == 0) {
-		text_append_string(
-			t, "input-bound: the training process prepares the batches itself, ");
+		text_append_string(t, "input-bound: the training process prepares the batches "
+				      "itself, which takes ");
 		cause_append_share(t, cause);
 		cause_append_line(t, ", mostly in ", prepares_in(f), 1);
 		if (lost_to_collections(f) >= MOST * cause->share.value) {
@@ -371,7 +371,7 @@ static void say_input(struct text *t, const struct facts *f, const struct cause 
 		append_workers(t, f);
 		text_append_string(t, ": waiting for their first batches takes ");
 		words_append_percent(t, f->data_at_epochs);
-		text_append_string(t, " of the iterations' time");
+		text_append_string(t, " of iteration time");
 		return;
 	}
 	if (are_late(f, cause)) {
@@ -461,7 +461,7 @@ static void say_memory(struct text *t, const struct facts *f, const struct cause
 {
 	text_append_string(t, "memory too small: ");
 	if (f->storage.refault_rate > 0) {
-		text_append_string(t, "files are evicted from the page cache and read again, ");
+		text_append_string(t, "re-reading files evicted from the page cache takes ");
 	} else {
 		text_append_string(t, "waiting for memory takes ");
 	}
@@ -514,10 +514,10 @@ static void advise_late(struct book *b)
 		text_format(&action, "prefetch_factor=%.0f", ahead);
 		advice_set(b, 0, SETTING_PREFETCH, "%.0f", ahead);
 	} else {
-		text_append_string(&action, "prepare more batches ahead, or find what delays some");
+		text_append_string(
+			&action, "prepare more batches ahead, or find the cause of the late ones");
 	}
-	text_append_string(
-		&basis, "a late batch delays all that follow, also those that are ready");
+	text_append_string(&basis, "a late batch delays all later ones, even those that are ready");
 	advice_suggest_at_most(b, late_batches(f), &action, &basis);
 }
 
@@ -568,10 +568,10 @@ static void advise_blocked(struct book *b, const struct cause *cause)
 		advice_suggest_workers(b);
 	}
 	struct text action = {0}, basis = {0};
-	text_append_string(&action, "fetch the data beforehand, or in larger pieces");
-	text_append_string(&basis, "preparation is blocked ");
+	text_append_string(&action, "fetch the data in advance, or in larger pieces");
+	text_append_string(&basis, "preparation spends ");
 	words_append_percent(&basis, cause_batches_preparing(b->f).blocked);
-	text_append_string(&basis, " of its time");
+	text_append_string(&basis, " of its time blocked");
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
 }
 

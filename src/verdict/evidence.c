@@ -477,8 +477,8 @@ static int put_throttling(const struct analysis *a, const struct facts *f, struc
 		text_append_string(&value, " CPU-seconds throttled");
 	}
 	if (f->quota.where) {
-		text_append_string(
-			&value, f->quota.own ? "; the cgroup of the job " : "; outside strain: ");
+		text_append_string(&value, f->quota.own ? "; set by the job's own cgroup "
+							: "; set outside strain by cgroup ");
 		text_append_printable(&value, f->quota.where, strlen(f->quota.where));
 	}
 	return evidence_put(v, "CPU quota", &value, NAME_PERIODS_THROTTLED);
@@ -736,7 +736,7 @@ static int put_others(const struct facts *f, struct verdict *v)
 		text_append_string(&value, ", of which the hypervisor used ");
 		words_append_number(&value, f->stolen_cpus);
 	}
-	return evidence_put(v, "others", &value, "system.cpu.time");
+	return evidence_put(v, "other programs", &value, "system.cpu.time");
 }
 
 static int put_disturbed(const struct facts *f, struct verdict *v)
@@ -766,7 +766,7 @@ static int put_storage(const struct facts *f, struct verdict *v)
 	if (s->refault_rate >= 1e5) {
 		text_append_string(&value, ", of which ");
 		words_append_bytes(&value, s->refault_rate);
-		text_append_string(&value, "/s had just been evicted");
+		text_append_string(&value, "/s had just been evicted from the page cache");
 	}
 	return evidence_put(
 		v, "reading", &value, s->refault_rate >= 1e5 ? NAME_REFAULTS : NAME_READ_STORAGE);
@@ -784,7 +784,7 @@ static int put_network(const struct facts *f, struct verdict *v)
 	words_append_bytes(&value, n->sent_rate);
 	text_append_string(&value, "/s to ");
 	text_append_printable(&value, n->peer, strlen(n->peer));
-	text_append_string(&value, ", on their way ");
+	text_append_string(&value, ", in transit ");
 	words_append_percent(&value, n->busy);
 	text_append_string(&value, " of the time");
 	if (isfinite(n->round_trip_s)) {

@@ -40,7 +40,7 @@ void sentence_append_second(struct text *t, const struct facts *f, const struct 
 		const struct cause_kind *kind = cause_kind(cause->bottleneck);
 		if (cause->share.value >= SECOND && !(cause->share.low < WORTH) &&
 			!kind->first_only && kind->grounds(f) != GROUNDS_EXCLUSION) {
-			text_format(t, "; then %s, ", kind->part);
+			text_format(t, "; next cause: %s, ", kind->part);
 			words_append_percent(t, cause->share.value);
 			return;
 		}
@@ -98,7 +98,7 @@ void sentence_append_surer(struct text *t, const struct facts *f, const struct c
 		comma = "; ";
 	}
 	if (f->lost) {
-		text_format(t, "%sa run that loses no marks", comma);
+		text_format(t, "%sa run without lost marks", comma);
 		comma = "; ";
 	}
 	if (f->workers.n > 0 && !f->workers.marked && facts_share(f, PHASE_DATA) > 0.1) {
@@ -108,7 +108,7 @@ void sentence_append_surer(struct text *t, const struct facts *f, const struct c
 	bool closely = c->n > 1 && c->items[1].weight >= RIVAL * c->items[0].weight &&
 	               c->items[1].bottleneck != BOTTLENECK_COMPUTE;
 	if (closely) {
-		text_format(t, "%sa run without one of the two leading causes", comma);
+		text_format(t, "%sa run with one of the two leading causes removed", comma);
 	}
 }
 

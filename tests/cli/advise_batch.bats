@@ -114,7 +114,7 @@ teardown() {
 	[ "$(field 'largest["verified_long"], largest["verified_by"]')" = "(True, 'limit')" ]
 	[ "$(field 'sum(r["step"] in ("now", "line") for r in runs) <= 4')" = True ]
 	[ "$(field 'sum(r["step"] == "verify" for r in runs) <= 3')" = True ]
-	"$STRAIN" show kept | grep -q "should pass nine runs in ten, .* ran once under the limit of 330 MB"
+	"$STRAIN" show kept | grep -q "should fit in nine runs of ten, .* ran once under the limit of 330 MB"
 	for _ in 1 2; do
 		"$STRAIN" run --no-verdict --force -o fits --memory 330MB -- \
 			/usr/bin/python3 varies.py --batch-size "$(field 'int(largest["low"])')" # nearly all pass
@@ -290,7 +290,7 @@ teardown() {
 	run -0 --separate-stderr "$STRAIN" advise --kubernetes --time 5s -o pod -- \
 		/usr/bin/python3 "$JOB" --batch-size '{batch_size=16}'
 	echo "$output"
-	[[ "$output" == *"# the time ran out (--time): from the runs up to then"* ]]
+	[[ "$output" == *"# the time ran out (--time): from the runs so far"* ]]
 	[[ "$output" == *'command: ["/usr/bin/python3", "'*'", "--batch-size", "16"]'* ]]
 	[[ "$output" =~ memory:\ [1-9][0-9]+Mi ]]
 }

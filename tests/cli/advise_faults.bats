@@ -142,7 +142,7 @@ job_with() { # BATCH
 	[ "$(field '110 < largest["verified"] < 145, largest["open"]' kept/advice.json)" = "(True, False)" ]
 	run -0 --separate-stderr advise --limit 20s --memory 300MB -o open -- --least 64 --constant
 	echo "$stderr" "$output"
-	[[ $(tr -s ' \n' ' ' <<<"$output") == *"larger ones may fit, since memory does not grow with the batch size up to there"* ]]
+	[[ $(tr -s ' \n' ' ' <<<"$output") == *"larger ones may fit, because memory does not grow with the batch size up to this one"* ]]
 	[ "$(field 'largest["open"], largest["high"], largest["missing"]' open/advice.json)" = "(True, None, None)" ]
 	[ "$(field '32 < largest["verified"] == largest["value"]' open/advice.json)" = True ]
 	nothing_runs advise_plain.py

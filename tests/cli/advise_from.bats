@@ -70,7 +70,7 @@ print(eval(sys.argv[1], {}, {"a": a, "cases": a["cases"]}))' "$1"
 	run -0 --separate-stderr "$STRAIN" advise --from kept.advice
 	[[ ${lines[0]} == "kept.advice/01-now.strain: batch size 8,"* ]]
 	[[ $output == *"CPU speed 2x"* ]]
-	[[ $output == *"rests on 1 run;"* ]]
+	[[ $output == *"based on 1 run;"* ]]
 }
 
 @test "--verify runs the job under the limits" {

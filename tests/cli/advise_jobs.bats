@@ -51,7 +51,7 @@ odd() { # KIND OPTION...
 	[ "$(field '110e6 < a["memory"]["reserve_of_validation"] < 262e6')" = True ]
 	# Where other load leaves no time for all runs, the request is not known.
 	[ "$(field 'a["request"]["peak_bytes"] is None or a["request"]["peak_bytes"] > a["memory"]["now"] + 30e6')" = True ]
-	[ "$(field '"validation     keeps memory of each batch" in "\n".join(a["page"])')" = True ]
+	[ "$(field '"validation     keeps memory for each batch" in "\n".join(a["page"])')" = True ]
 }
 
 @test "samples that differ in size: runs begin with the largest, and the page says so" {

@@ -625,7 +625,7 @@ epochs_of() { # FOLDER SECONDS...
 	cd "$BATS_TEST_TMPDIR"
 	for kind in scaling bars heatmap; do
 		"$STRAIN" compare "$BATS_FILE_TMPDIR/paper.sweep" --figure $kind -o $kind.svg --keep-script kept
-		grep -q "time of an epoch" $kind.svg
+		grep -q "epoch time" $kind.svg
 		grep -q "out of memory" $kind.svg
 		[ -s "kept/$kind.gp" ]
 	done

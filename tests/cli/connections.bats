@@ -134,7 +134,7 @@ ranks() { # NUMBER ARGUMENT...
 	"$STRAIN" show --json runs >j
 	[ "$(field 'slowest["rank"], slowest["reason"], ranks[1]["verdict"]' j)" = "(1, 'network', 'network')" ]
 	[ "$(field 'ranks[1]["sends_ratio"] > 0.7 and 5e6 < ranks[1]["sends_bytes_per_s"] < 13e6' j)" = True ]
-	"$STRAIN" show runs | grep -q '^rank 1 on .* sends slowly: its data are on their way to rank 0 (10.77.0.1)'
+	"$STRAIN" show runs | grep -q '^rank 1 on .* sends slowly: its data is in transit to rank 0 (10.77.0.1)'
 	"$STRAIN" show runs/rank1.strain | grep -q 'Verdict *waits for the network between ranks'
 	"$MACHINES" slow "$NAME" 1 none
 	ranks 2 --batches 200
@@ -150,5 +150,5 @@ ranks() { # NUMBER ARGUMENT...
 	ranks 3 --batches 30
 	"$STRAIN" show --json runs >j
 	[ "$(field 'slowest["rank"], slowest["reason"]' j)" = "(2, 'distance')" ]
-	"$STRAIN" show runs | grep -Eq '^rank 2 on .* is far from the others: a packet to the nearest and back takes 2[0-9](\.[0-9])? ms'
+	"$STRAIN" show runs | grep -Eq '^rank 2 on .* is far from the others: the round trip to the nearest takes 2[0-9](\.[0-9])? ms'
 }

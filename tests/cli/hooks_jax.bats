@@ -86,7 +86,7 @@ nothing_crosses() {
 	EOF
 	record "$PYTHON" lines.py
 	"$STRAIN" show run.strain | tee show | grep -q '^lines.py:[89]  *prepare  *main  *data '
-	tr '\n' ' ' <show | tr -s ' ' | grep -q 'prepares the batches itself, [0-9]* % of each iteration, mostly in lines.py:[89] prepare()'
+	tr '\n' ' ' <show | tr -s ' ' | grep -q 'prepares the batches itself, which takes [0-9]* % of each iteration, mostly in lines.py:[89] prepare()'
 }
 
 @test "JAX: of several functions that get their results back, the largest is the step" {

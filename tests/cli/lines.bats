@@ -58,7 +58,7 @@ print(eval(sys.argv[1]))' "$1"
 	[ "$(lines 'rows[0]["file"].endswith("/train.py")')" = True ]
 	[ "$(lines 'abs(sum(r["share_ratio"] for r in rows) - 1) < 0.01 and len(rows) < 20')" = True ]
 	"$STRAIN" show run.strain >show
-	grep -q '^LINE  *FUNCTION  *ROLE  *SHARE  *LOOKS' show
+	grep -q '^LINE  *FUNCTION  *ROLE  *SHARE  *SAMPLES' show
 	grep -q '^train.py:1[12]  *hot ' show
 }
 

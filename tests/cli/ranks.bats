@@ -117,14 +117,14 @@ c.commit()' "$1" "$2"
 	done
 	run -0 "$STRAIN" show runs
 	[[ "${lines[0]}" == "job second (job): 2 ranks on 1 host, from 2 runs" ]]
-	[[ "$output" == *"1 more job of several runs here: --job NAME selects one"* ]]
+	[[ "$output" == *"1 more job with several runs in this directory: --job NAME selects one"* ]]
 	run -0 "$STRAIN" show --job first runs
 	[[ "${lines[0]}" == "job first (job): 2 ranks on 1 host, from 2 runs" ]]
 	cd runs
 	run -0 "$STRAIN" show --job first
 	cd ..
 	run -1 "$STRAIN" show --job third runs
-	[ "$output" = "strain: runs: no job 'third' of several runs (there are: second, first)" ]
+	[ "$output" = "strain: runs: no job 'third' with several runs (there are: second, first)" ]
 	run -2 "$STRAIN" show --job first runs/first-a.strain
 	[[ "$output" == "strain: --job: expected a directory of runs, found 'runs/first-a.strain'"* ]]
 	STRAIN_DIR=runs run -0 "$STRAIN" show --job first
@@ -139,7 +139,7 @@ c.commit()' "$1" "$2"
 @test "a directory without such a job, and a name that is empty" {
 	"$STRAIN" run -o runs/one.strain -- true
 	run -1 "$STRAIN" show runs
-	[[ "$output" == "strain: runs: no two runs of one job"*"strain ls runs"* ]]
+	[[ "$output" == "strain: runs: no two runs belong to the same job"*"strain ls runs"* ]]
 	mkdir empty
 	fails_with 1 empty "no runs" -- "$STRAIN" show empty
 	cp -r runs a.sweep
@@ -257,7 +257,7 @@ rank_with() {
 		SLURM_JOB_ID=7 SLURM_NTASKS=3 "$STRAIN" run -o "more/$i.strain" -- true
 	done
 	run -1 "$STRAIN" show more
-	[[ "$output" == "strain: more: no two runs of one job"* ]]
+	[[ "$output" == "strain: more: no two runs belong to the same job"* ]]
 }
 
 @test "of ranks that each have a run, the first prints its verdict, and one that fails" {
@@ -323,7 +323,7 @@ print(eval(sys.argv[1], {"runs": runs, "job": runs[0]}))' "$1"
 	page_data page.html
 	[ "$(of_page 'len(job["job"]["ranks"])')" = 4 ]
 	run -1 "$STRAIN" report --job small runs -o none.html
-	[[ "$output" == *"no job 'small' of several runs (there are: big)"* ]]
+	[[ "$output" == *"no job 'small' with several runs (there are: big)"* ]]
 	[ ! -e none.html ]
 }
 

@@ -229,7 +229,7 @@ has_no_gpu() {
 	says epoch 'batch size 32'
 	figure tripathi2019-fig3.2 --where model=resnet50
 	says 'batch size' 'workers 0' 'workers 2'
-	grep -q "^set ylabel 'time of an epoch (" kept/figure.gp
+	grep -q "^set ylabel 'epoch time (" kept/figure.gp
 	figure tripathi2019-fig3.3 --where model=resnet50
 	says 'workers 0' 'workers 2'
 	figure tripathi2019-fig3.4 --where model=resnet50

@@ -69,7 +69,7 @@ class Score(unittest.TestCase):
         got = {name: value for name, value, _ in score.figures(rows)}
         self.assertEqual(got["cause named right (partly counts half)"], "50% of 3")
         self.assertEqual(got["wrong with high confidence"], "1")
-        self.assertEqual(got["medium is right"], "75% of 2")
+        self.assertEqual(got["right, of verdicts with medium confidence"], "75% of 2")
 
     def test_worse(self):
         old = {"job": {"class": "right", "confidence": "medium"}}

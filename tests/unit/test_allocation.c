@@ -284,7 +284,7 @@ static void test_the_line_hides_nothing(void **state)
 	// 20 s of CPU time in 10 s of one CPU: the job was bound to it later.
 	make(&m, (struct key[]){{"limits", "{\"cpu_count\":1}"}, {NULL, NULL}}, false);
 	assert_line(&m, "200 % used: 20.0 s of 10.0 s");
-	assert_line(&m, "; GPUs not known: ");
+	assert_line(&m, "; GPUs unknown: ");
 	made_done(&m);
 	make(&m, (struct key[]){{"nvidia_pci_devices", "0"}, {NULL, NULL}}, false);
 	struct text line = {0};

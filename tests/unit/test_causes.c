@@ -671,7 +671,7 @@ static void why_a_rank_is_slower(void **state)
 	struct verdict v = {0};
 	causes_find(&f, &c);
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
-	assert_says(v.suggestions[0].action, "... rank 1 wait in a background thread");
+	assert_says(v.suggestions[0].action, "... in a background thread");
 	verdict_done(&v);
 }
 
@@ -722,7 +722,7 @@ static void libraries_that_a_step_calls(void **state)
 	assert_says(t.data, "host-bound: libraries ... 85 % of each iteration, mostly "
 			    "sqlite3VdbeExec (libsqlite3.so.0)");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
-	assert_says(v.suggestions[0].action, "do this work less often");
+	assert_says(v.suggestions[0].action, "run this code less often");
 	verdict_done(&v);
 	f.native_in_other = NAN; // in no phase, or that is not known
 	causes_find(&f, &c);
@@ -824,7 +824,7 @@ static void short_operations_outside_phases(void **state)
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_says(v.suggestions[0].action, "call fewer, larger operations");
 	assert_float_equal(v.suggestions[0].gain.value, 1 / (1 - 0.41), 1e-9); // all of it
-	assert_says(v.suggestions[1].action, "find the lines");
+	assert_says(v.suggestions[1].action, "find the responsible lines");
 	verdict_done(&v);
 	f.arithmetic_in_other = 0.21 + 0.05; // of which 0.05 is no short operation
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
@@ -873,7 +873,7 @@ static void operations_that_are_not_short(void **state)
 	assert_says(t.data, "host-bound: Python and the short operations that it calls take 39 % "
 			    "of each iteration");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
-	assert_says(v.suggestions[0].action, "find the lines");
+	assert_says(v.suggestions[0].action, "find the responsible lines");
 	verdict_done(&v);
 }
 
@@ -950,7 +950,7 @@ static void objects_that_are_handed_over(void **state)
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
 	assert_float_equal(c.items[0].share.value, 0.84 + 0.6 - 0.57, 1e-9);
 	sentence_append_headline(&t, &f, &c.items[0]);
-	assert_says(t.data, "... receiving batches that are ready");
+	assert_says(t.data, "... receiving ready batches");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_says(v.suggestions[0].action, "return tensors");
 	verdict_done(&v);
@@ -982,7 +982,7 @@ static void collections_that_hooks_timed(void **state)
 	sentence_append_headline(&t, &f, &c.items[0]);
 	assert_says(t.data, "... Python's garbage collection takes 60 % of each iteration");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
-	assert_string_equal(v.suggestions[0].action, "do not call gc.collect() in steps");
+	assert_string_equal(v.suggestions[0].action, "do not call gc.collect() in each step");
 	assert_float_equal(v.suggestions[0].gain.value, 2.5, 1e-9);
 	assert_int_equal(v.suggestions[0].kind, GAIN_ESTIMATED);
 	assert_says(v.suggestions[0].basis, "... which takes 80.0 ms");
@@ -1022,7 +1022,7 @@ static void collections_while_batches_are_prepared(void **state)
 	assert_says(t.data, "... Python's garbage collection takes 50 %");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	const struct suggestion *freeze = suggests(
-		&v, "call gc.freeze() when the dataset has been built");
+		&v, "call gc.freeze() after building the dataset");
 	assert_non_null(freeze);
 	assert_float_equal(freeze->gain.value, 2, 1e-9);
 	assert_int_equal(freeze->kind, GAIN_AT_MOST);
@@ -1063,7 +1063,7 @@ static void a_lock_that_a_computing_thread_holds(void **state)
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_BLOCKED);
 	assert_float_equal(c.items[0].share.value, 0.34, 0.001);
 	sentence_append_headline(&t, &f, &c.items[0]);
-	assert_says(t.data, "... another thread of its process, which computes, 34 %");
+	assert_says(t.data, "... another thread of its process that computes, which takes 34 %");
 
 	f.all_in_other = NAN; // no samples by phase
 	causes_find(&f, &c);
@@ -1490,8 +1490,8 @@ static void gradients_that_are_zeroed(void **state)
 		struct verdict v = {0};
 		f.wasted_last = last;
 		assert_int_equal(causes_advise(&f, &c, &v), 0);
-		const struct suggestion *s = suggests(
-			&v, last ? "call requires_grad_(False)" : "use torch.no_grad() for what");
+		const struct suggestion *s = suggests(&v,
+			last ? "call requires_grad_(False)" : "use torch.no_grad() for the output");
 		assert_non_null(s);
 		assert_float_equal(s->gain.value, 1 / (1 - backward * 0.4 / (1 + last)), 1e-6);
 		assert_int_equal(s->kind, GAIN_AT_MOST);
@@ -1552,7 +1552,7 @@ static void numpy_outside_phases(void **state)
 	assert_says(t.data, "host-bound: libraries outside the framework take 25 % of each "
 			    "iteration, mostly NumPy");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
-	const struct suggestion *s = suggests(&v, "do this work less often");
+	const struct suggestion *s = suggests(&v, "run this code less often");
 	assert_non_null(s);
 	// Page faults of its arrays may go with it: all but 0.04 - 0.01 of arithmetic there.
 	assert_float_equal(s->gain.value, 1 / (1 - (f.share[PHASE_OTHER].value - 0.03)), 1e-6);
@@ -1587,7 +1587,7 @@ static void tables_with_dense_gradients(void **state)
 	f.embeddings = 2e7;
 	causes_find(&f, &c);
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
-	const struct suggestion *s = suggests(&v, "nn.Embedding(sparse=True)");
+	const struct suggestion *s = suggests(&v, "use nn.Embedding(sparse=True)");
 	assert_non_null(s);
 	assert_int_equal(s->kind, GAIN_AT_MOST);
 	assert_true(s->gain.value >= 1 / (1 - 0.2) && s->gain.value <= 1 / (1 - 0.4) + 1e-6);
@@ -1606,7 +1606,7 @@ static void tables_with_dense_gradients(void **state)
 	causes_find(&f, &c);
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_OPTIMIZER);
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
-	assert_non_null(suggests(&v, "nn.Embedding(sparse=True)"));
+	assert_non_null(suggests(&v, "use nn.Embedding(sparse=True)"));
 	assert_null(suggests(&v, "use foreach=True"));
 	verdict_done(&v);
 }
@@ -1621,7 +1621,7 @@ static void functions_that_watch_modules(void **state)
 	f.callback_at = "train.py:60";
 	causes_find(&f, &c);
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
-	const struct suggestion *s = suggests(&v, "run what watches modules (train.py:60)");
+	const struct suggestion *s = suggests(&v, "run the module hooks (train.py:60)");
 	assert_non_null(s);
 	assert_says(s->basis, "12 functions of the script");
 	verdict_done(&v);
@@ -1704,8 +1704,8 @@ static void few_batches_are_late(void **state)
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_INPUT);
 	assert_float_equal(c.items[0].share.value, 0.32, 1e-9);
 	sentence_append_headline(&t, &f, &c.items[0]);
-	assert_says(t.data,
-		"... a batch in 177 is late, by 300 ms on average: waiting for these takes 32 %");
+	assert_says(t.data, "... one batch in 177 is late, by 300 ms on average; waiting for late "
+			    "batches takes 32 %");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_true(suggests(&v, "prefetch_factor=10") && !suggests(&v, "call gc.freeze()"));
 	verdict_done(&v);
@@ -1857,7 +1857,7 @@ static void what_can_be_taken_away_is_named_beside_computing(void **state)
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_COMPUTE);
 	_cleanup_text_ struct text second = {0};
 	sentence_append_second(&second, &f, &c);
-	assert_string_equal(second.data, "; then child processes, 16 %");
+	assert_string_equal(second.data, "; next cause: child processes, 16 %");
 	add_looks(&f.waits, WAIT_CHILD, 0.07);
 	causes_find(&f, &c);
 	_cleanup_text_ struct text little = {0};

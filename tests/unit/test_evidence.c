@@ -231,7 +231,7 @@ static void garbage_collection_is_named(void **state)
 	f.main_cpus = 1;
 	add_samples(&f, CODE_COLLECTION, 0.8);
 	assert_first(&f, BOTTLENECK_LAUNCH, 0.8, CONFIDENCE_HIGH, "... 80 %");
-	assert_true(is_advised(&f, "do not call gc.collect() in steps", &s));
+	assert_true(is_advised(&f, "do not call gc.collect() in each step", &s));
 }
 
 static void workers_that_start_anew_are_named(void **state)
@@ -375,7 +375,7 @@ static void a_large_gain_needs_direct_evidence(void **state)
 	struct facts f = blocked_workers(WAIT_SLEEP);
 	struct suggestion s;
 	f.worker_waits.looks = 0;
-	assert_true(is_advised(&f, "fetch the data beforehand", &s));
+	assert_true(is_advised(&f, "fetch the data in advance", &s));
 	assert_int_equal(s.kind, GAIN_UNKNOWN);
 	f = job(0.95);
 	f.main_cpus = f.cpus_used = 1;

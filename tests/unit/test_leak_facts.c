@@ -204,20 +204,20 @@ static void test_warning(void **state)
 	assert_int_equal(t.length, 0);
 	growth.leak = true;
 	growth_append_warning(&t, &growth);
-	assert_string_equal(t.data, "memory grows by 16 MB an iteration, by 2.0 GB so far: memory "
-				    "is exhausted in 40 min 0 s at that rate");
+	assert_string_equal(t.data,
+		"memory grows by 16 MB per iteration, 2.0 GB so far: at this rate "
+		"memory is exhausted in 40 min 0 s");
 	text_clear(&t);
 	growth.bytes_per_iteration.low = 10 * MB;
 	growth.full_in_s = NAN;
 	growth_append_warning(&t, &growth);
 	assert_string_equal(
-		t.data, "memory grows by 16 MB an iteration (10 MB to 16 MB), by 2.0 GB so far");
+		t.data, "memory grows by 16 MB per iteration (10 MB to 16 MB), 2.0 GB so far");
 	text_clear(&t);
 	growth.bytes_per_iteration.low = 16 * MB;
 	growth.one_epoch = true;
 	growth_append_warning(&t, &growth);
-	assert_string_equal(
-		t.data, "memory grows by 16 MB an iteration, by 2.0 GB within one epoch");
+	assert_string_equal(t.data, "memory grows by 16 MB per iteration, 2.0 GB within one epoch");
 }
 
 int main(void)

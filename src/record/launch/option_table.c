@@ -20,12 +20,12 @@ const struct argp_option run_option_table[] = {
 		"if only --interval is given)",
 		0},
 	{"label", OPTION_LABEL, "NAME=VALUE", 0,
-		"attach a label, to select and compare runs by; may be repeated; ranks and the "
+		"attach a label for selecting and comparing runs; may be repeated; ranks and the "
 		"Slurm job are added automatically",
 		0},
 	{"job", OPTION_JOB, "NAME", 0,
-		"the job that this run is a part of, if each of its ranks has a run of its own and "
-		"the launcher gives the job no name (label job=NAME)",
+		"name the job to which this run belongs (label job=NAME); needed if each rank has "
+		"its own run and the launcher does not name the job",
 		0},
 	{"epoch-pattern", OPTION_EPOCH_PATTERN, "REGEX", 0,
 		"mark an epoch at each line of the job's output that matches; the group "
@@ -61,8 +61,8 @@ const struct argp_option run_option_table[] = {
 		"do not hook Python frameworks (leave PYTHONPATH unchanged)", 0},
 	{"no-profile", OPTION_NO_PROFILE, NULL, 0, "do not sample where CPU time is spent", 0},
 	{"lines", OPTION_LINES, NULL, 0,
-		"sample 20 times a second, and to the end, which line of the script each Python "
-		"process executes (default: a few samples of PyTorch jobs)",
+		"sample the line of the script that each Python process executes, 20 times a "
+		"second until the end (default: a few samples of PyTorch jobs)",
 		0},
 	{"no-verdict", OPTION_NO_VERDICT, NULL, 0,
 		"skip the verdict and summary; the first command that reads the run computes "

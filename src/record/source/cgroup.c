@@ -772,7 +772,7 @@ static void tell_no_quota(const struct cgroup_source *s)
 static void tell_missing_limits(struct cgroup_source *s)
 {
 	const char *reason = cgroup_places_hidden(&s->places) ? CGROUP_HIDDEN_REASON
-	                                                      : "no cgroup limits it";
+	                                                      : "no cgroup limits the job";
 	for (size_t i = 0; i < N_LIMIT; i++) {
 		if (s->limits_missing[i]) {
 			sink_missing(s->sink, s->job, &groups[GROUP_LIMIT], i, reason);

@@ -63,7 +63,7 @@ static const struct metric tcp_metrics[N_TCP] = {
 	[TCP_RETRANSMITTED] = {"strain.tcp.retransmitted", METRIC_COUNTER, "{packet}", 1,
 		"Packets to the other machine that were sent again" OF_KERNEL},
 	[TCP_BUSY] = {"strain.tcp.busy_time", METRIC_COUNTER, "s", 1e-6,
-		"Time in which the busiest connection had data on their way or to be sent, and the "
+		"Time in which the busiest connection had data in transit or to be sent, and the "
 		"other side had room for them" OF_KERNEL},
 	[TCP_ROUND_TRIP] = {"strain.tcp.round_trip", METRIC_GAUGE, "s", 1e-6,
 		"Smoothed round-trip time of the connection that sent most, while it "

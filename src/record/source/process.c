@@ -950,8 +950,7 @@ static void note_many(struct process_source *s, uint64_t now_ns)
 		s->many = true;
 		sink_event(s->sink, now_ns, "many_processes", s->job,
 			"more than %llu processes so far: those that live for less than a second "
-			"are "
-			"counted in CPU time from now on, and not listed",
+			"are counted in CPU time from now on, and not listed",
 			(unsigned long long)tree_seen(s->tree));
 	}
 }
@@ -1366,7 +1365,7 @@ static int process_source_open(
 	open_reaper(s, context->reaper, context->root_fd);
 	if (!s->delay_accounting) {
 		sink_missing(sink, 0, &process_groups[GROUP_STAT], STAT_BLOCKED,
-			"delay accounting is off; sysctl kernel.task_delayacct=1");
+			"delay accounting is off; enable it with sysctl kernel.task_delayacct=1");
 	}
 	*ret_state = s;
 	return 0;

@@ -713,11 +713,11 @@ static void profile_close(void *state)
 static int say_why_not(int error, struct error *e)
 {
 	return error == -EACCES ? error_set(e, EACCES,
-					  "perf_event_open is not allowed; sysctl "
+					  "perf_event_open is not allowed; enable it with sysctl "
 					  "kernel.perf_event_paranoid=2")
 	       : error == -EPERM
 	               ? error_set(e, EPERM,
-				 "perf_event_open is forbidden here; docker run "
+				 "perf_event_open is forbidden here; enable it with docker run "
 				 "--security-opt seccomp=..., or kernel.perf_event_paranoid=2")
 	       : error == -ENOSYS || error == -ENOENT
 	               ? error_set(e, ENOSYS, "this kernel has no perf_event_open")

@@ -484,7 +484,8 @@ static void say_what_yama_hides(const struct source_context *context, struct sin
 		cursor_u64(&text, &scope) && scope > 0) {
 		sink_missing(sink, 0, &groups[GROUP_WAITS], DOING_GIL,
 			"Yama forbids reading the system calls of other processes, and wchan "
-			"does not show this wait; sysctl kernel.yama.ptrace_scope=0");
+			"does not show this wait; enable it with sysctl "
+			"kernel.yama.ptrace_scope=0");
 	}
 }
 

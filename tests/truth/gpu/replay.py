@@ -121,7 +121,7 @@ def is_right(truth: str, verdict: dict, evidence: dict) -> bool:
     if truth.startswith("no "):
         return found != truth[3:]
     input_too = truth == "input" and found.startswith("input-")
-    return found == truth or input_too or (found == "contention" and "others" in evidence)
+    return found == truth or input_too or (found == "contention" and "other programs" in evidence)
 
 
 def play(replay: Replay, keep: Path | None) -> dict:
