@@ -1349,15 +1349,18 @@ static int verify_in_time(struct work *w, int64_t batch, double lasting, struct 
 		seconds = lasting + expected_seconds(w, (double)batch, iterations);
 	}
 	if (seconds > limit) {
-		set_unverified(a, "a run would take about %s: raise --limit",
-			text_seconds(took, sizeof(took), seconds));
+		set_unverified(a,
+			"a run with batch size %" PRId64 " would take about %s: raise --limit",
+			batch, text_seconds(took, sizeof(took), seconds));
 		return -ENODATA;
 	}
 	// The probes of the rate are short, and come later.
 	if (!has_time(w, seconds + 2 * a->now->seconds)) {
 		if (!a->interrupted && seconds_left(w) > 0) {
-			set_unverified(a, "a run would take about %s: raise --time",
-				text_seconds(took, sizeof(took), seconds));
+			set_unverified(a,
+				"a run with batch size %" PRId64
+				" would take about %s: raise --time",
+				batch, text_seconds(took, sizeof(took), seconds));
 		}
 		return -ENODATA;
 	}

@@ -182,7 +182,9 @@ static void print_settings(FILE *out, const struct advice *a)
 		return;
 	}
 	put_integers(table, "batch_size", present_batch(a), a->batch_size);
-	put_integers(table, "workers", a->now->seen.workers, a->workers);
+	if (a->now->seen.workers >= 0 || a->workers >= 0) { // a job with a loader
+		put_integers(table, "workers", a->now->seen.workers, a->workers);
+	}
 	put_advised_settings(table, a);
 	put_rate(table, a);
 	put_memory(table, a);
