@@ -1032,7 +1032,7 @@ const struct cause_kind cause_threads = {
 
 const struct cause_kind cause_contention = {
 	.name = "contention",
-	.part = "too few CPUs",
+	.part = "contention for CPUs",
 	.judge = judge_contention,
 	.grounds = grounds_contention,
 	.say = say_contention,
