@@ -27,6 +27,7 @@ from time import monotonic_ns
 import strain_collect
 import strain_hook
 import strain_ring
+import strain_spans
 from strain_ring import DATA, STEP
 
 EARLY = 64  # calls kept until a step is known
@@ -35,6 +36,7 @@ FED_BACK = 2  # minimum of them called with results of the call before
 GRADIENTS = 1  # bytes, for one that only computes gradients: any other step is preferred
 OTHERS = 8  # results before the gradients: a loss, metrics
 LEAVES = 4096  # upper bound of arguments and results examined
+COMPILER = "/jax/core/compile/"
 SPLIT = "(steps have no phases: each is one compiled call)"
 
 local = threading.local()  # quiet: another hook marks this thread
@@ -46,6 +48,7 @@ def hook(jax, report):
     patches = Jax(jax, report)
     if patches.hook.feature("step", patches.hook_jit):
         patches.hook.feature("data", patches.hook_waits)
+        patches.hook.feature("compile", patches.hook_compiler)
         report.say("hooked", SPLIT)
 
 
@@ -444,6 +447,24 @@ class Jax:
             loop.wait_ends()
         except Exception as error:
             self.hook.fail(error)
+
+
+    def hook_compiler(self):
+        """Listens to the compiler, which reports the time of each of its parts as it ends: a function is traced,
+        lowered, and compiled (or taken from a cache)."""
+        began = threading.local()
+
+        def listen(event, seconds, **_):
+            if not event.startswith(COMPILER) or not self.hook.on:
+                return
+            now_ns = monotonic_ns()
+            began_ns = min(now_ns - int(seconds * 1e9), getattr(began, "ns", 0) or now_ns)
+            if event == COMPILER + "backend_compile_duration":  # the last part
+                strain_spans.put("jax.compile", began_ns, now_ns)
+                began_ns = 0
+            began.ns = began_ns
+
+        self.jax.monitoring.register_event_duration_secs_listener(listen)
 
 
 def _getter(name):

@@ -511,7 +511,7 @@ class Keras:
             optimizer, apply = self.keras.optimizers.Optimizer, "apply_gradients"
         else:
             optimizer, apply = sys.modules["keras.src.optimizers.base_optimizer"].BaseOptimizer, "apply"
-        Tape(self.hook, self.report, _samples_of).install(optimizer, apply)
+        Tape(self.hook, self.report, _samples_of).install(self.keras.Model, optimizer, apply)
 
     # Checkpoints -------------------------------------------------------------------------------
 

@@ -9,7 +9,8 @@ milliseconds on a busy machine. Intervals are a little irregular, so that they a
 
 A look keeps the innermost frame that is the user's (not of the standard library, of an installed
 package, or ours), and what the frames around and within it say of the phase: a loader, a module's
-call, a backward pass, an optimizer. If none is the user's, it keeps the innermost one of a package; the same
+call, a backward pass, an optimizer. An optimizer's closure is forward, unless a frame within it says
+something else. If none is the user's, it keeps the innermost one of a package; the same
 within a loader. A worker that has nothing to do is in no line. Counts go to `lines-PID` in the marker
 directory, about every second, as lines
 
@@ -65,11 +66,16 @@ LOADER = "/torch/utils/data/dataloader.py"
 CHECKPOINT = "/torch/utils/checkpoint.py"
 SCRIPT_OPS = "/tensorflow/python/ops/script_ops.py"  # calls a pipeline's Python functions, in threads of TensorFlow
 KERAS_DATA = "keras/src/trainers/data_adapters/"  # calls a PyDataset, in threads of Python
+CONTEXT = "/torch/utils/_contextlib.py"  # a decorator, such as torch.no_grad()
 FIT = "fit"  # a step, unless it is something else that is known
+CLOSURE = "closure"  # that an optimizer's step calls: the optimizer's frames around it do not count
+OPTIMIZERS = "/torch/optim/"
+# Files there that call steps, hooks and the script's functions, but no closure.
+STEPPERS = tuple(OPTIMIZERS + name for name in ("optimizer.py", "lr_scheduler.py", "swa_utils.py"))
 # Ends of framework files' names, and the phase in which the file runs; "": in none, whatever it calls.
 PHASES = (
     (LOADER, "data"),
-    ("/torch/optim/", "optimizer"),
+    (OPTIMIZERS, "optimizer"),
     ("/torch/autograd/__init__.py", "backward"),
     ("/torch/autograd/graph.py", "backward"),
     ("/torch/nn/modules/module.py", "forward"),
@@ -78,8 +84,11 @@ PHASES = (
     ("keras/src/backend/jax/trainer.py", FIT),
     ("keras/src/engine/training.py", FIT),
 )
-# Functions of ours, through which the script calls a framework.
-OURS = {
+# Functions of ours, through which the script calls a framework or is called by one, and of Lightning's closure:
+# what it does after the backward pass.
+FUNCTIONS = {
+    "/strain_torch.py": {"_in_closure": CLOSURE},
+    "/plugins/precision/precision.py": {"post_backward": "", "_after_closure": ""},
     "/strain_jax.py": {"call": "step", "wait": "step"},
     "/strain_keras.py": {"__next__": "data"},
     "/strain_tape.py": {"__next__": "data", "gradient": "backward", "apply": "optimizer", "__call__": "step"},
@@ -90,7 +99,7 @@ def _phase_of(name):
     for part, phase in PHASES:
         if part in name:
             return phase
-    for part, functions in OURS.items():
+    for part, functions in FUNCTIONS.items():
         if name.endswith(part):
             return functions
     return None
@@ -123,10 +132,12 @@ class Places:
         """(phase, line, file, function) of a stack of (code, line) pairs, the innermost first; None: no line. The
         outermost phase counts: a module that a backward pass calls is backward. A forward pass that
         torch.utils.checkpoint does again there is "recomputed"; what backward and the optimizer call of the
-        script's own is "own backward" and "own optimizer"."""
+        script's own is "own backward" and "own optimizer". A closure of the optimizer is not the optimizer's."""
         place = phase = within = None
         called = False  # the line is in a function that the phase calls, with no other phase between them
         again = False  # called by the checkpoint, not in a backward pass of its own
+        closure = False  # called through an optimizer's closure
+        callee = None  # (file, whether it is the user's) of the frame that this one called
         for code, line in stack:
             name = code.co_filename
             if name.endswith(WORKERS_LOOP):
@@ -135,6 +146,12 @@ class Places:
             users, known = self.of(name)
             if isinstance(known, dict):
                 known = known.get(code.co_name)
+            if known == CLOSURE or callee is not None and self._calls_closure(name, *callee):
+                closure, phase = True, "forward" if phase is None else phase
+            if known == CLOSURE or closure and known == "optimizer":
+                known = None
+            if not name.endswith(CONTEXT):
+                callee = (name, users)
             if known and code.co_name == "<module>":
                 phase = None  # the file is being imported: what it calls meanwhile is no phase
             elif known == FIT:
@@ -156,6 +173,10 @@ class Places:
             phase = "own " + phase
         place = place or within
         return place and (phase or "",) + place
+
+    def _calls_closure(self, name, callee, users):
+        """Whether a file is an optimizer's of PyTorch, and what it calls is the user's or of another package."""
+        return OPTIMIZERS in name and not name.endswith(STEPPERS) and (users or self.in_package(callee))
 
     @staticmethod
     def in_package(name):

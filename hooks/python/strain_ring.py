@@ -428,15 +428,13 @@ def here():
         return local.ring
 
 
-def apart(since_ns):
+def apart(since_ns, name="apart"):
     """Another ring of this thread, for spans whose times do not follow those of its other marks.
-    since_ns: no mark in it is older."""
-    local = _Process.local
-    try:
-        return local.apart
-    except AttributeError:
-        local.apart = _make_quietly(since_ns)
-        return local.apart
+    since_ns: no mark in it is older. name: of several such rings."""
+    local = vars(_Process.local)
+    if name not in local:
+        local[name] = _make_quietly(since_ns)
+    return local[name]
 
 
 def _make_quietly(since_ns=0):

@@ -15,8 +15,15 @@ from time import monotonic_ns
 
 import strain_hook
 import strain_ring
+import strain_spans
 from strain_loop import Loop
 from strain_pass import Loader, Optimizers
+
+
+class Local(threading.local):
+    """Of a thread: its loop, and the functions that are being called."""
+
+    predicts = False  # it is in predict()
 
 
 class Tape:
@@ -30,12 +37,12 @@ class Tape:
         self.stepped = 0  # number of steps, at most LOOK_AFTER
         self.samples_of = samples_of
         self.eager = tensorflow.executing_eagerly
-        self.local = threading.local()  # loop; functions: those being called
+        self.local = Local()
         self.loaders = {}  # id of a data set: (weak reference, Loader)
         self.made = Optimizers()
 
-    def install(self, optimizer, apply):
-        """Patches optimizer.apply, which is an optimizer's step."""
+    def install(self, model, optimizer, apply):
+        """Patches optimizer.apply, which is an optimizer's step, and model.predict."""
         from tensorflow.python.data.ops import dataset_ops, iterator_ops
         from tensorflow.python.eager import backprop
         from tensorflow.python.eager.polymorphic_function import polymorphic_function
@@ -47,6 +54,7 @@ class Tape:
         patch(polymorphic_function.Function, "__call__", self._wrap_function)
         patch(dataset_ops.DatasetV2, "__iter__", self._wrap_iter)
         patch(iterator_ops.OwnedIterator, "__next__", self._wrap_next)
+        patch(model, "predict", self._wrap_predict)
         strain_hook.follow("tape", self._leave)
         os.register_at_fork(after_in_child=lambda: self.local.__dict__.clear())
         atexit.register(self._at_exit)
@@ -56,7 +64,7 @@ class Tape:
     def loop(self):
         """This thread's loop; None if nothing is marked. Never fails."""
         try:
-            return self.local.loop if self.hook.on else None
+            return self.local.loop if self.hook.on and not self.local.predicts else None
         except AttributeError:
             ring = strain_ring.here()
             main = threading.current_thread() is threading.main_thread()
@@ -169,12 +177,29 @@ class Tape:
             if self.stepped == strain_hook.LOOK_AFTER:
                 strain_hook.look(self.report)
 
+    def _wrap_predict(self, original):
+        """Its pass over a data set of its own is no pass of the loop in which it is called."""
+
+        def predict(model, *arguments, **options):
+            if self.loop() is None:
+                return original(model, *arguments, **options)
+            began_ns = monotonic_ns()
+            self.local.predicts = True
+            try:
+                return original(model, *arguments, **options)
+            finally:
+                self.local.predicts = False
+                strain_spans.put("keras.predict", began_ns, monotonic_ns())
+
+        return predict
+
     def _wrap_function(self, original):
         def __call__(function, *arguments, **options):
             loop = self.loop()
             if loop is None or self.local.functions or not self.eager():
                 return original(function, *arguments, **options)
             known = getattr(function, "_strain_steps", False)
+            traced = self._do(function.experimental_get_tracing_count)
             began_ns = monotonic_ns()
             if known:
                 self._do(loop.whole_begins, id(function), began_ns)
@@ -183,6 +208,8 @@ class Tape:
                 return original(function, *arguments, **options)
             finally:
                 self.local.functions.clear()
+                if self._do(function.experimental_get_tracing_count) != traced:
+                    strain_spans.put("tf.trace", began_ns, monotonic_ns())
                 if loop is self.local.loop and getattr(function, "_strain_steps", False):
                     if not known:
                         self._do(loop.whole_begins, id(function), began_ns)

@@ -398,8 +398,8 @@ void advice_suggest_workers(struct book *b)
 	append_loader(&action, f);
 	// Uses PyTorch's name for the setting if PyTorch's hook reported the loader.
 	if (f->framework == FRAMEWORK_JAX && f->workers.n == 0) {
-		text_format(&action, "prepare batches in %u processes beside the training process",
-			workers);
+		text_format(&action, "prepare batches in %u process%s beside the training process",
+			workers, workers == 1 ? "" : "es");
 	} else {
 		text_format(&action, "%s %u -> %u",
 			action.length > 0 ? "num_workers" : "loader workers", f->workers.n,

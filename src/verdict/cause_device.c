@@ -495,6 +495,26 @@ static double collects(const struct facts *f)
 	return fmin(interprets(f), seen);
 }
 
+// Short calls of Model.predict in a loop: each makes a data set, callbacks and an iterator anew.
+static double predicts(const struct facts *f)
+{
+	bool brief = f->predicting.median_s < SHORT_PREDICT_S;
+	return brief && f->predicting.per_iteration >= 0.5 ? fmin(1, f->predicting.share) : 0;
+}
+
+// Functions that are compiled in iterations after the first ones.
+static double compiles(const struct facts *f)
+{
+	return fmin(1, f->compiling.share);
+}
+
+// Operations of JAX that the script dispatches one by one after the compiled gradients.
+static double dispatches(const struct facts *f)
+{
+	bool known = f->uncompiled && !f->gpu.used && cause_sampled(&f->code);
+	return known ? fmin(fmin(1, known_or_zero(f->code.cpus)), facts_share(f, PHASE_OTHER)) : 0;
+}
+
 // Time of the host in which the device has no work. On a GPU, all time in which it is idle and the
 // job does not wait for a batch.
 static struct judgement judge_launch(const struct facts *f, const struct causes *found)
@@ -516,6 +536,7 @@ static struct judgement judge_launch(const struct facts *f, const struct causes 
 		outside = fmax(0, fmin(outside, facts_share(f, PHASE_OTHER) - starts));
 	}
 	share += outside;
+	share = fmax(share, fmax(dispatches(f), fmax(predicts(f), compiles(f))));
 	return (struct judgement){fmin(1, share), PHASE_OTHER};
 }
 
@@ -564,9 +585,46 @@ static void say_gpu_waits(struct text *t, const struct facts *f, const struct ca
 	}
 }
 
+// "0.9 times per iteration"
+static void append_times(struct text *t, const struct named_facts *named)
+{
+	words_append_number(t, named->per_iteration);
+	text_append_string(t, " times per iteration");
+}
+
+// Work that spans of the hooks name. Returns false if there is none, or it takes less.
+static bool say_named(struct text *t, const struct facts *f, double share)
+{
+	if (compiles(f) >= MOST * share) {
+		text_append_string(t, "host-bound: compiling functions anew takes ");
+		words_append_percent(t, compiles(f));
+		text_append_string(t, " of each iteration (");
+		append_times(t, &f->compiling);
+		text_append_string(t, ")");
+	} else if (predicts(f) >= MOST * share) {
+		text_append_string(t, "host-bound: short calls of Model.predict take ");
+		words_append_percent(t, predicts(f));
+		text_append_string(t, " of each iteration (");
+		append_times(t, &f->predicting);
+		text_append_string(t, ")");
+	} else if (dispatches(f) >= MOST * share) {
+		text_append_string(t, "host-bound: operations that are not compiled take ");
+		words_append_percent(t, dispatches(f));
+		text_append_string(t, " of each iteration");
+		cause_append_line(
+			t, ", mostly in ", &f->lines.outside, outside_part(f, dispatches(f)));
+	} else {
+		return false;
+	}
+	return true;
+}
+
 static void say_launch(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	double share = cause->share.value;
+	if (say_named(t, f, share)) {
+		return;
+	}
 	if (f->gpu.used && !(collects(f) >= MOST * share)) {
 		say_gpu_waits(t, f, cause);
 	} else if (causes_handing_over(f) >= 0.5 * share &&
@@ -826,9 +884,47 @@ static bool advise_gpu_waits(struct book *b, double share)
 	return false;
 }
 
+static void advise_compiling(struct book *b)
+{
+	const struct facts *f = b->f;
+	struct text action = {0}, basis = {0};
+	text_append_string(&action,
+		f->framework == FRAMEWORK_JAX
+			? "keep shapes and static arguments the same from call to call: pad "
+			  "batches to a few sizes, and pass numbers as arrays"
+			: "pass tensors instead of Python numbers to functions of tf.function, and "
+			  "keep shapes the same (or reduce_retracing=True)");
+	text_append_string(&basis, "functions are compiled ");
+	append_times(&basis, &f->compiling);
+	text_append_string(&basis, ", which takes ");
+	words_append_seconds(&basis, f->compiling.median_s);
+	text_append_string(&basis, " each");
+	advice_suggest_at_most(b, compiles(f), &action, &basis);
+}
+
+static void advise_predicting(struct book *b)
+{
+	struct text action = {0}, basis = {0};
+	text_append_string(&action, "call model(x, training=False) or predict_on_batch() instead "
+				    "of predict() in the loop");
+	text_append_string(&basis, "each call of predict() makes a data set, an iterator and "
+				   "callbacks; a call takes ");
+	words_append_seconds(&basis, b->f->predicting.median_s);
+	advice_suggest_at_most(b, predicts(b->f), &action, &basis);
+}
+
 static void advise_launch(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
+	if (compiles(f) >= WORTH) {
+		advise_compiling(b);
+	}
+	if (predicts(f) >= WORTH) {
+		advise_predicting(b);
+	}
+	if (fmax(compiles(f), predicts(f)) >= MOST * cause->share.value) {
+		return;
+	}
 	if (collects(f) >= WORTH) {
 		advice_suggest_no_collections(b, collects(f));
 	}
@@ -898,7 +994,8 @@ static double computing_share(const struct facts *f, const struct causes *found)
 	if (!gpu_known(f)) {
 		computes += computes_elsewhere(f) - taken(found) - interprets_in_steps(f) -
 		            short_in_steps(f) - found_share(found, BOTTLENECK_OPTIMIZER) -
-		            found_share(found, BOTTLENECK_CPU_QUOTA);
+		            found_share(found, BOTTLENECK_CPU_QUOTA) - compiles(f) - predicts(f) -
+		            dispatches(f);
 	}
 	return fmax(0, computes - (f->ranks.inferred ? known_or_zero(f->ranks.own) : 0));
 }

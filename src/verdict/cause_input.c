@@ -490,6 +490,35 @@ static void advise_pipeline(struct book *b, const struct cause *cause)
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
 }
 
+// CPUs that threads of the process use, at least, while it waits for batches: in the rest of the
+// time all of them use no more than the CPUs that other programs leave. 0: not known.
+static double cpus_while_waiting(const struct facts *f)
+{
+	double waits = facts_share(f, PHASE_DATA);
+	double others = isfinite(f->threads.others_cpus) ? f->threads.others_cpus
+	                                                 : f->code_threads.cpus;
+	double left = fmax(0, f->cpus - known_or_zero(f->others_cpus));
+	double least = (others - (1 - waits) * left) / waits;
+	return waits > 0 && least > 0 ? fmin(least, f->cpus) : 0;
+}
+
+// Making a pipeline anew uses few CPUs; filling its buffers with samples does.
+static void advise_pipeline_at_epochs(struct book *b)
+{
+	double cpus = cpus_while_waiting(b->f);
+	if (cpus < PIPELINE_FILLS) {
+		advice_suggest_at_epochs(b, b->f->data_at_epochs);
+		return;
+	}
+	struct text action = {0}, basis = {0};
+	text_append_string(&action, "keep prepared samples: Dataset.cache() after the costly map, "
+				    "or prepare them once in advance");
+	text_append_string(&basis, "the pipeline's threads use at least ");
+	words_append_counted(&basis, cpus, "CPU");
+	text_append_string(&basis, " while an epoch starts");
+	advice_suggest_at_most(b, b->f->data_at_epochs, &action, &basis);
+}
+
 static void advise_slow_worker(struct book *b, const struct cause *cause)
 {
 	const struct worker_facts *w = &b->f->workers;
@@ -524,9 +553,13 @@ static void advise_late(struct book *b)
 static void advise_input(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
-	if (causes_at_epochs(f->data_at_epochs, cause->share.value) &&
-		(f->pipeline || f->workers.restart)) {
+	bool at_epochs = causes_at_epochs(f->data_at_epochs, cause->share.value);
+	if (at_epochs && f->workers.restart) {
 		advice_suggest_at_epochs(b, f->data_at_epochs);
+		return;
+	}
+	if (at_epochs && f->pipeline) {
+		advise_pipeline_at_epochs(b);
 		return;
 	}
 	bool collects = lost_to_collections(f) >= WORTH;
@@ -547,11 +580,13 @@ static void advise_input(struct book *b, const struct cause *cause)
 		advice_suggest_workers(b);
 	}
 	struct text action = {0}, basis = {0};
+	bool python = cause_has_line(prepares_in(f), 1);
+	text_append_string(&action, "reduce preparation: ");
+	text_append_string(&action,
+		f->pipeline && !python ? "map whole batches (batch() before map()), " : "");
+	text_append_string(&action, "decode, scale or cache the data beforehand");
 	text_append_string(
-		&action, "reduce preparation: decode, scale or cache the data beforehand");
-	if (f->pipeline && cause_has_line(prepares_in(f), 1)) {
-		text_append_string(&action, ", or use TensorFlow's operations");
-	}
+		&action, f->pipeline && python ? ", or use TensorFlow's operations" : "");
 	advice_append_prepare_cost(&basis, f);
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
 	if (collects && !mostly) {

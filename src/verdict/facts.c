@@ -936,6 +936,22 @@ static void fill_collections(const struct phases *p, struct collection_facts *re
 	ret->per_iteration = (double)rank->collections / (double)rank->iterations;
 }
 
+// The first compilation belongs to the warm-up.
+static void fill_named(const struct phases *p, const char *name, struct named_facts *ret)
+{
+	for (size_t i = 0; i < p->n_own; i++) {
+		const struct own_span *own = &p->own[i];
+		double iterated_s = own->total_s / own->share;
+		if (own->inside && own->count > 1 && strcmp(own->name, name) == 0 &&
+			isfinite(iterated_s)) {
+			double rest_s = own->total_s - own->max_s;
+			ret->share += rest_s / (iterated_s - own->max_s);
+			ret->per_iteration += (double)(own->count - 1) / (double)p->total;
+			ret->median_s = own->p50_s;
+		}
+	}
+}
+
 static void fill_phases(const struct phases *p, struct facts *f)
 {
 	f->iterations = p->total > 0;
@@ -963,6 +979,9 @@ static void fill_phases(const struct phases *p, struct facts *f)
 	}
 	fill_computing(p, f);
 	fill_collections(p, &f->collections);
+	fill_named(p, "jax.compile", &f->compiling);
+	fill_named(p, "tf.trace", &f->compiling);
+	fill_named(p, "keras.predict", &f->predicting);
 	fill_long_waits(p, &f->long_waits);
 	f->data_at_epochs = share_at_epochs(p, PHASE_DATA);
 	f->other_at_epochs = share_at_epochs(p, PHASE_OTHER);

@@ -279,6 +279,12 @@ struct facts {
 		double per_iteration; // number of these
 		double of_preparing; // of the workers' time of preparation; NAN: none
 	} collections;
+	// Spans of the hooks in iterations of the first rank's thread, without the longest one.
+	struct named_facts {
+		double share; // of iterations' time; 0: none
+		double per_iteration;
+		double median_s;
+	} compiling, predicting; // a function for new shapes or arguments; calls of Model.predict
 	struct code_facts code_threads; // of the other threads of the training processes
 	struct code_facts code_workers;
 	struct thread_facts threads;
@@ -303,8 +309,8 @@ struct facts {
 		// place "": too few.
 		struct line_place outside, data;
 		// The most frequent line in forward, or two lines of one function, and the most
-		// frequent functions of the script that backward and the optimizer called: shares of
-		// the looks there.
+		// frequent functions of the script that backward and the optimizer called: shares
+		// of the looks there.
 		struct line_place forward, backward, optimizer;
 		// The most frequent function that is not the training loop. place "": none.
 		struct line_place main;

@@ -152,6 +152,8 @@
 #define LONG_WAIT 3
 // Share of the iterations with such waits: with more, batches are always late.
 #define FEW_LATE 0.1
+// CPUs that a pipeline uses while an epoch starts: with as many, it prepares samples.
+#define PIPELINE_FILLS 0.5
 // Batches that workers can be told to prepare ahead, each.
 #define AHEAD_MOST 64
 // Those that they prepare ahead by default.
@@ -188,6 +190,8 @@
 // Steps shorter than this consist mostly of calls: one call of a framework costs 2 to 20 us, and a
 // small step makes some hundred.
 #define SHORT_STEP_S 0.002
+// A call of Keras' predict takes 30 to 100 ms, whatever the model. Longer ones compute.
+#define SHORT_PREDICT_S 0.3
 #define GPU_BUSY 0.70
 #define DRAM_BOUND 0.6
 // Share of the multiprocessors of a busy GPU that had work: below this, kernels are too small for

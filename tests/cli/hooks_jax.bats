@@ -27,12 +27,12 @@ nothing_crosses() {
 @test "JAX: a jitted step in a loop, with its waits and the time between" {
 	needs_jax
 	record "$PYTHON" "$LOOP" one >with
-	[[ "$(run_key run.strain hooks)" == "jax 0."*": step, data, ("*")" ]]
+	[[ "$(run_key run.strain hooks)" == "jax 0."*": step, data, compile, ("*")" ]]
 	[ -z "$(run_key run.strain hooks_missing)" ]
 	# Also those that showed that it is one.
 	[ "$(python_sql run.strain "SELECT count(*), sum(samples) FROM span WHERE kind = 'iteration'")" = '40|640' ]
 	[ "$(python_sql run.strain "SELECT count(*) FROM span WHERE kind IN ('epoch', 'point', 'user')
-		AND name <> 'python.gc'")" = 0 ]
+		AND name NOT IN ('python.gc', 'jax.compile')")" = 0 ]
 	# Each batch comes after 10 ms.
 	[ "$(python_sql run.strain "SELECT count(*) BETWEEN 38 AND 40, min(end_ns - start_ns) >= 10000000 FROM span s
 		WHERE name = 'data' AND EXISTS (SELECT * FROM span p WHERE p.id = s.parent)")" = '1|1' ]
@@ -52,6 +52,21 @@ nothing_crosses() {
 	[ "$(run_key run.strain optimizer_uncompiled)" = 1 ]
 	nothing_crosses
 	"$PYTHON" "$LOOP" eager >without
+	cmp with without
+}
+
+@test "JAX: a step that is compiled for each batch" {
+	needs_jax
+	record "$PYTHON" "$LOOP" growing >with
+	[ "$(python_sql run.strain "SELECT count(*) >= 12, count(DISTINCT p.id) >= 12 FROM span s JOIN span p
+		ON s.start_ns >= p.start_ns AND s.end_ns <= p.end_ns AND s.thread = p.thread
+		WHERE s.name = 'jax.compile' AND p.kind = 'iteration'")" = '1|1' ]
+	"$STRAIN" show run.strain | tr -s ' \n' ' ' >show
+	cat show
+	grep -Eq 'Verdict host-bound: compiling functions anew takes [0-9]+ % of each iteration \((0.9|1|1.0) times per iteration\)' show
+	grep -q 'keep shapes and static arguments the same' show
+	nothing_crosses
+	"$PYTHON" "$LOOP" growing >without
 	cmp with without
 }
 

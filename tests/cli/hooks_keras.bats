@@ -21,7 +21,7 @@ needs_keras() {
 
 spans() {
 	python_sql run.strain "SELECT kind, name, count(*), sum(samples) FROM span
-		WHERE name NOT IN ('import', 'python.gc') GROUP BY 1, 2 ORDER BY 1, 2"
+		WHERE name NOT IN ('import', 'python.gc', 'jax.compile', 'tf.trace') GROUP BY 1, 2 ORDER BY 1, 2"
 }
 
 nothing_crosses() {
@@ -42,7 +42,7 @@ phase|data|11|None
 phase|step|14|None
 phase|validation|2|None' ]
 	[ "$(python_sql run.strain "SELECT DISTINCT s.name, p.kind FROM span s LEFT JOIN span p ON p.id = s.parent
-		WHERE s.name NOT IN ('import', 'python.gc') ORDER BY 1, 2")" = 'checkpoint|None
+		WHERE s.name NOT IN ('import', 'python.gc', 'jax.compile', 'tf.trace') ORDER BY 1, 2")" = 'checkpoint|None
 data|iteration
 epoch|None
 iteration|epoch
@@ -218,6 +218,22 @@ phase|step|10|None' ]
 		"$PYTHON" "$FIT" "$way" >without
 		cmp with without
 	done
+}
+
+@test "Keras on TensorFlow: predict() between two steps is in the iteration, and no pass; functions traced anew" {
+	needs_keras tensorflow
+	record "$PYTHON" "$FIT" agent >with
+	[ -z "$(run_key run.strain hooks_missing)" ]
+	[ "$(python_sql run.strain "SELECT name, count(*) FROM span WHERE name IN ('epoch', 'iteration', 'validation', 'data',
+		'keras.predict', 'tf.trace') GROUP BY 1 ORDER BY 1" | sed 's/trace|\(19\|2[0-3]\)$/trace|20/')" = \
+		$'iteration|20\nkeras.predict|40\ntf.trace|20' ]
+	"$STRAIN" show run.strain | tr -s ' \n' ' ' >show
+	cat show
+	grep -Eq 'Verdict host-bound: short calls of Model.predict take [0-9]+ % of each iteration' show
+	grep -q 'call model(x, training=False) or predict_on_batch()' show
+	nothing_crosses
+	"$PYTHON" "$FIT" agent >without
+	cmp with without
 }
 
 @test "Keras 2" {

@@ -82,6 +82,16 @@ def eager():
     print(float(loss).hex())
 
 
+def growing():
+    """Each batch has one row more than the last: the step is compiled for each."""
+    x, y = arrays()
+    parameters = begin()
+    for size in range(SIZE, 2 * SIZE):
+        parameters, loss = step(parameters, x[:size], y[:size])
+        loss.block_until_ready()
+    print(float(loss).hex())
+
+
 def two():
     """The gradient and the update are functions of their own; a key is split beside them."""
     gradient, update = jax.jit(jax.value_and_grad(loss_of)), jax.jit(descend)
@@ -141,4 +151,4 @@ def kinds():
 
 
 if __name__ == "__main__":
-    {"one": one, "two": two, "eager": eager, "loader": loader, "kinds": kinds}[sys.argv[1]]()
+    {"one": one, "two": two, "growing": growing, "eager": eager, "loader": loader, "kinds": kinds}[sys.argv[1]]()

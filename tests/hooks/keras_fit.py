@@ -155,6 +155,22 @@ def taped(compiled=True):
         print(float(loss).hex())
 
 
+def agent():
+    """predict() twice before each step, as an agent that learns while it acts; a function that is traced anew for
+    each number."""
+    import tensorflow as tf
+
+    x, y = arrays()
+    model = network()
+    scale = tf.function(lambda value, by: value * by)
+    for begin in range(0, 20 * SIZE, SIZE):
+        at = begin % (SAMPLES - SIZE)
+        guesses = [model.predict(x[at : at + SIZE], verbose=0) for _ in range(2)]
+        loss = model.train_on_batch(x[at : at + SIZE], y[at : at + SIZE])
+        loss = scale(tf.constant(float(np.ravel(loss)[0])), begin + 1)
+    print(float(loss).hex(), guesses[0].sum().hex() if hasattr(guesses[0].sum(), "hex") else guesses[0].sum())
+
+
 def eager():
     """The same, and nothing is compiled."""
     taped(False)
@@ -162,5 +178,5 @@ def eager():
 
 if __name__ == "__main__":
     ways = {"fit": fit, "slow": slow, "several": several, "raises": raises, "generator": generator}
-    ways.update(forks=forks, taped=taped, eager=eager)
+    ways.update(forks=forks, taped=taped, eager=eager, agent=agent)
     ways[sys.argv[1]]()

@@ -44,16 +44,16 @@ def test_whose_line_counts():
     assert look(stack((torch + "nn/modules/linear.py", 1, "forward"), ("/home/me/model.py", 5, "forward"),
                       (torch + "nn/modules/module.py", 1, "call"), main)) == ("forward", 5, "/home/me/model.py", "forward")  # fmt: skip
     assert look(stack((torch + "autograd/__init__.py", 1, "backward"), main)) == ("backward", 9, "/home/me/train.py", "main")
-    # What backward and the optimizer call of the script's own; not a closure's model.
+    # What backward and the optimizer call of the script's own.
     root, step = ("/home/me/own.py", 3, "root"), ("/home/me/own.py", 7, "step")
-    optimizer = (torch + "optim/optimizer.py", 1, "wrapper")
+    optimizer, context = (torch + "optim/optimizer.py", 1, "wrapper"), (torch + "utils/_contextlib.py", 1, "decorate_context")
     assert look(stack(root, step, optimizer, main)) == ("own optimizer", 3, "/home/me/own.py", "root")
+    assert look(stack(root, step, context, optimizer, main))[0] == "own optimizer"
+    assert look(stack(root, (torch + "optim/lr_scheduler.py", 1, "get_lr"), main))[0] == "own optimizer"
     assert look(stack(root, (torch + "autograd/__init__.py", 1, "backward"), main))[0] == "own backward"
     assert look(stack(optimizer, main)) == ("optimizer", 9, "/home/me/train.py", "main")
-    closure = ("/home/me/train.py", 8, "closure")
-    assert look(stack(("/home/me/model.py", 5, "forward"), (torch + "nn/modules/module.py", 1, "call"), closure, optimizer,
-                      main))[0] == "optimizer"  # fmt: skip
-    assert look(stack((torch + "autograd/__init__.py", 1, "backward"), closure, optimizer, main))[0] == "optimizer"
+    cast = (os.path.dirname(os.__file__) + "/typing.py", 1, "cast")
+    assert look(stack(cast, (torch + "optim/adam.py", 1, "step"), optimizer, main))[0] == "optimizer"
     # A checkpoint's forward pass, in the script's backward pass; and its backward pass.
     module, engine = (torch + "nn/modules/module.py", 1, "call"), (torch + "autograd/__init__.py", 1, "backward")
     model, checkpoint = ("/home/me/model.py", 5, "forward"), (torch + "utils/checkpoint.py", 1, "backward")
@@ -87,6 +87,39 @@ def test_whose_line_counts():
     # A program that is an installed package itself.
     tool = "/usr/lib/python3/dist-packages/tool/train.py"
     assert look(stack((torch + "functional.py", 1, "sort"), (tool, 4, "fit"))) == ("", 4, tool, "fit")
+
+
+def test_a_closure_is_not_the_optimizers():
+
+    def look(*frames):
+        return Places().classify(stack_of(stack(*frames), 200))
+
+    packages = "/usr/lib/python3/dist-packages/"
+    torch, precision = packages + "torch/", packages + "lightning/pytorch/plugins/precision/precision.py"
+    main, closure = ("/home/me/train.py", 9, "main"), ("/home/me/train.py", 8, "closure")
+    metric, model = ("/home/me/train.py", 4, "auroc"), ("/home/me/model.py", 5, "forward")
+    module, engine = (torch + "nn/modules/module.py", 1, "call"), (torch + "autograd/__init__.py", 1, "backward")
+    wrapper, context = (torch + "optim/optimizer.py", 1, "wrapper"), (torch + "utils/_contextlib.py", 1, "decorate_context")
+    adam = ((torch + "optim/adam.py", 1, "step"), (torch + "optim/optimizer.py", 1, "_use_grad"), wrapper, main)
+    search = ((torch + "optim/lbfgs.py", 1, "_directional_evaluate"), (torch + "optim/lbfgs.py", 1, "step"), context, wrapper, main)
+    watched = (sys.argv[1] + "/strain_torch.py", 1, "_in_closure")
+    own = (("/home/me/own.py", 7, "step"), context, wrapper, main)
+    for calls in adam, search, (context,) + adam, (watched,) + adam, (watched, context) + search, (watched,) + own:
+        assert look(metric, closure, *calls) == ("forward", 4, "/home/me/train.py", "auroc"), calls
+        assert look(model, module, closure, *calls)[0] == "forward"
+        assert look(engine, closure, *calls)[:2] == ("backward", 8)
+        assert look(metric, engine, closure, *calls)[0] == "own backward"
+    # The optimizer's own work, between calls of its closure.
+    assert look(*adam) == ("optimizer", 9, "/home/me/train.py", "main")
+    assert look(*own) == ("own optimizer", 7, "/home/me/own.py", "step")
+    # Lightning calls its training step, and what follows the backward pass, in such a closure.
+    training_step = ("/home/me/train.py", 5, "training_step")
+    strategy, wrap = (packages + "lightning/pytorch/strategies/strategy.py", 1, "training_step"), (precision, 1, "_wrap_closure")
+    for calls in adam, (watched,) + adam:
+        assert look(metric, training_step, strategy, wrap, *calls)[0] == "forward"
+        assert look(engine, strategy, wrap, *calls)[:2] == ("backward", 9)
+        assert look(metric, (precision, 1, "_after_closure"), wrap, *calls)[0] == ""
+        assert look(metric, (precision, 1, "post_backward"), strategy, wrap, *calls)[0] == ""
 
 
 def test_a_few_looks():

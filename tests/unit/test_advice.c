@@ -338,6 +338,16 @@ static void a_pipeline_has_no_workers(void **state)
 		"... 2.9 ... 4");
 	f.data_at_epochs = 0.45;
 	assert_first(&f, "... dataset.repeat() ... steps_per_epoch", "");
+	// As measured (decoded images shuffled behind a cache of files, on two CPUs): its threads
+	// compute while an epoch starts. What they use may also be of the steps, if more CPUs are
+	// left.
+	f.threads.others_cpus = 0.85;
+	f.cpus = 2;
+	f.others_cpus = 1;
+	assert_first(&f, "... Dataset.cache() after the costly map",
+		"... at least 0.7 CPUs while an epoch starts");
+	f.others_cpus = 0;
+	assert_first(&f, "... dataset.repeat() ... steps_per_epoch", "");
 	f = input_workers();
 	f.data_at_epochs = 0.5;
 	f.workers.restart = true;

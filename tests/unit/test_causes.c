@@ -1006,6 +1006,74 @@ static const struct suggestion *suggests(const struct verdict *v, const char *ac
 	return NULL;
 }
 
+// Spans of the hooks: functions that JAX compiles in each iteration, and short calls of Keras'
+// predict.
+static void work_that_spans_name(void **state)
+{
+	(void)state;
+	struct facts f = job(0.01);
+	struct causes c;
+	struct verdict v = {0};
+	_cleanup_text_ struct text t = {0};
+	f.framework = FRAMEWORK_JAX;
+	f.compiling = (struct named_facts){0.91, 0.95, 1.8};
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
+	sentence_append_headline(&t, &f, &c.items[0]);
+	assert_string_equal(t.data,
+		"host-bound: compiling functions anew takes 91 % of each iteration "
+		"(0.9 times per iteration)");
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_non_null(suggests(&v, "keep shapes and static arguments the same"));
+	verdict_done(&v);
+	f.compiling.share = 0.02;
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_COMPUTE);
+
+	f.framework = FRAMEWORK_KERAS;
+	f.predicting = (struct named_facts){0.8, 4, 0.06};
+	text_clear(&t);
+	causes_find(&f, &c);
+	sentence_append_headline(&t, &f, &c.items[0]);
+	assert_string_equal(t.data,
+		"host-bound: short calls of Model.predict take 80 % of each iteration "
+		"(4 times per iteration)");
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	const struct suggestion *s = suggests(&v, "call model(x, training=False)");
+	assert_non_null(s);
+	assert_float_equal(s->gain.value, 5, 1e-6);
+	verdict_done(&v);
+	f.predicting.median_s = 2; // an evaluation
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_COMPUTE);
+}
+
+// As seen: gradients are compiled, the update is not.
+static void operations_that_are_not_compiled(void **state)
+{
+	(void)state;
+	struct facts f = job(0.01);
+	struct causes c;
+	struct verdict v = {0};
+	_cleanup_text_ struct text t = {0};
+	f.framework = FRAMEWORK_JAX;
+	f.uncompiled = true;
+	f.share[PHASE_FORWARD] = f.share[PHASE_BACKWARD] = f.share[PHASE_OPTIMIZER] = known(0);
+	f.share[PHASE_OTHER] = known(0.98);
+	add_samples(&f, CODE_FRAMEWORK, 1);
+	f.code.share[CODE_FRAMEWORK] = 0.5;
+	f.code.share[CODE_INTERPRETER] = 0.4;
+	f.code.cpus = 0.5;
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
+	sentence_append_headline(&t, &f, &c.items[0]);
+	assert_string_equal(
+		t.data, "host-bound: operations that are not compiled take 50 % of each iteration");
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_says(v.suggestions[0].action, "update the parameters in the jitted function");
+	verdict_done(&v);
+}
+
 // Batches that the training thread prepares itself, or workers do: part of it is collections.
 static void collections_while_batches_are_prepared(void **state)
 {
@@ -1207,6 +1275,7 @@ static void a_pipeline_that_runs_python(void **state)
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_non_null(suggests(&v, "prepare in several processes"));
 	assert_null(suggests(&v, "prefetch batches with more threads"));
+	assert_null(suggests(&v, "reduce preparation: map whole batches"));
 	verdict_done(&v);
 
 	v = (struct verdict){0};
@@ -1215,6 +1284,7 @@ static void a_pipeline_that_runs_python(void **state)
 	f.thread_lines.tops[0] = (struct line_place){.share = 0.9, .place = "train.py:80 watch()"};
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_non_null(suggests(&v, "prefetch batches with more threads"));
+	assert_non_null(suggests(&v, "reduce preparation: map whole batches (batch()"));
 	verdict_done(&v);
 	text_clear(&said);
 	sentence_append_headline(&said, &f, causes_get(&c, BOTTLENECK_INPUT));
@@ -1894,6 +1964,8 @@ int main(void)
 		cmocka_unit_test(short_operations_outside_phases),
 		cmocka_unit_test(numpy_outside_phases),
 		cmocka_unit_test(operations_that_are_not_short),
+		cmocka_unit_test(work_that_spans_name),
+		cmocka_unit_test(operations_that_are_not_compiled),
 		cmocka_unit_test(arithmetic_outside_phases_without_a_cpu),
 		cmocka_unit_test(a_thread_that_waits_itself),
 		cmocka_unit_test(objects_that_are_handed_over),
