@@ -152,8 +152,7 @@ static bool has_epochs(const struct watched *w, struct reader *reader, const str
 	bool shortened = hooks && strstr(hooks, "short") &&
 	                 (reader_run(reader, "loader_workers") ||
 				 reader_run(reader, "loader_fit_at"));
-	return ended_epochs(a) >= w->config->epochs ||
-	       (!shortened && since_first_s >= reported_s);
+	return ended_epochs(a) >= w->config->epochs || (!shortened && since_first_s >= reported_s);
 }
 
 static bool knows_rate(const struct watched *w, struct reader *reader, const struct analysis *a,

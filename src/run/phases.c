@@ -1050,10 +1050,28 @@ static int take_prepare(void *context, const struct timeline_thread *thread, int
 		&g->threads, thread, start_ns, end_ns, samples, g->warm_until_ns);
 }
 
+static void add_named(struct phases *p, const struct timeline_own *span)
+{
+	static const struct {
+		const char *name;
+		enum named named;
+	} names[] = {{"jax.compile", NAMED_COMPILING}, {"tf.trace", NAMED_COMPILING},
+		{"keras.predict", NAMED_PREDICTING}};
+	for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+		if (strcmp(span->name, names[i].name) == 0) {
+			p->named[names[i].named].count++;
+			p->named[names[i].named].seconds += (double)(span->end_ns - span->start_ns) / 1e9;
+		}
+	}
+}
+
 static int take_own(
 	void *context, const struct timeline_thread *thread, const struct timeline_own *span)
 {
 	struct gathering *g = context;
+	if (thread->index == 0 && span->inside && span->start_ns >= g->warm_until_ns) {
+		add_named(g->p, span);
+	}
 	int r = is_collection(span) ? phase_threads_collect(&g->threads, thread, span) : 0;
 	return r < 0 ? r : own_spans_add(g->own, thread, span);
 }

@@ -123,6 +123,14 @@ struct phase_rank {
 
 #define OWN_SPAN_NONE SIZE_MAX
 
+// Spans of the hooks that name work of a framework.
+enum named { NAMED_COMPILING, NAMED_PREDICTING, N_NAMED };
+
+struct named_work {
+	uint64_t count; // of the main thread
+	double seconds;
+};
+
 // All spans of one name given by the job's author, at one place in the tree of such spans.
 struct own_span {
 	char name[PHASE_NAME_MAX]; // from the job: escape it
@@ -200,6 +208,7 @@ struct phases {
 	size_t n_ranks;
 	bool ranks_launched; // their numbers are the launcher's
 	bool waits_inferred; // phase_rank.waits is not marked, but inferred from backward
+	struct named_work named[N_NAMED]; // in its steady iterations
 	struct own_span *own; // each after its parent; siblings by total time, longest first
 	size_t n_own;
 	uint64_t own_left_out; // spans dropped because there was no room for more names

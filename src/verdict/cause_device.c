@@ -498,7 +498,7 @@ static double collects(const struct facts *f)
 // Short calls of Model.predict in a loop: each makes a data set, callbacks and an iterator anew.
 static double predicts(const struct facts *f)
 {
-	bool brief = f->predicting.median_s < SHORT_PREDICT_S;
+	bool brief = f->predicting.mean_s < SHORT_PREDICT_S;
 	return brief && f->predicting.per_iteration >= 0.5 ? fmin(1, f->predicting.share) : 0;
 }
 
@@ -897,7 +897,7 @@ static void advise_compiling(struct book *b)
 	text_append_string(&basis, "functions are compiled ");
 	append_times(&basis, &f->compiling);
 	text_append_string(&basis, ", which takes ");
-	words_append_seconds(&basis, f->compiling.median_s);
+	words_append_seconds(&basis, f->compiling.mean_s);
 	text_append_string(&basis, " each");
 	advice_suggest_at_most(b, compiles(f), &action, &basis);
 }
@@ -909,7 +909,7 @@ static void advise_predicting(struct book *b)
 				    "of predict() in the loop");
 	text_append_string(&basis, "each call of predict() makes a data set, an iterator and "
 				   "callbacks; a call takes ");
-	words_append_seconds(&basis, b->f->predicting.median_s);
+	words_append_seconds(&basis, b->f->predicting.mean_s);
 	advice_suggest_at_most(b, predicts(b->f), &action, &basis);
 }
 

@@ -256,12 +256,39 @@ static void put_larger_first(struct verdict *v, size_t from)
 	}
 }
 
+// Work that grows from iteration to iteration, in whatever phase: the shares of causes do not show
+// it. Within a single epoch, other programs may have slowed the job more and more.
+static void advise_trend(struct book *b, const struct causes *c)
+{
+	const struct trend *trend = &b->f->trend;
+	struct text action = {0}, basis = {0};
+	bool others = !trend->in_epochs && causes_get(c, BOTTLENECK_CONTENTION);
+	if (!(trend->share >= WORTH) || c->n == 0 || others) {
+		return;
+	}
+	b->cause = c->items[0].bottleneck;
+	b->of_iterations = b->direct = true;
+	text_append_string(&action,
+		"find the work that grows with the number of iterations (a metric over "
+		"all outputs so far, a list that is searched), and update a running "
+		"value instead");
+	text_append_string(&basis, "without waits for data, an iteration takes ");
+	words_append_seconds(&basis, trend->first_s);
+	text_format(&basis, " in the first quarter of %s and ",
+		trend->in_epochs ? "each epoch" : "them");
+	words_append_seconds(&basis, trend->last_s);
+	text_append_string(&basis, " in the last");
+	const struct estimate longer = {trend->share, NAN, NAN};
+	advice_suggest(b, advice_gain_of(longer, 1), &action, &basis);
+}
+
 // Sorted by cause, and the largest gain first within a cause. Advice for a first cause only
 // (computing, start-up) remains if nothing else can be changed, but for what was seen to take more
 // than the other causes.
 int causes_advise(const struct facts *f, const struct causes *c, struct verdict *ret)
 {
 	struct book book = {.f = f, .verdict = ret};
+	advise_trend(&book, c);
 	for (size_t i = 0; i < c->n; i++) {
 		if (!cause_kind(c->items[i].bottleneck)->first_only) {
 			advise(&book, &c->items[i], i == 0);

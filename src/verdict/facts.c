@@ -696,6 +696,7 @@ void facts_init(struct facts *f)
 	f->backward_wasted = NAN;
 	f->collections = (struct collection_facts){NAN, NAN, NAN, NAN, NAN};
 	f->long_waits = (struct long_wait_facts){NAN, NAN, NAN};
+	f->trend = (struct trend){NAN, NAN, NAN, false};
 	f->duration_s = f->startup_s = f->training_s = f->between_s = f->validation_s =
 		f->checkpoint_s = NAN;
 	f->samples = f->epoch_iterations = f->compute_s = f->undisturbed_s =
@@ -936,20 +937,14 @@ static void fill_collections(const struct phases *p, struct collection_facts *re
 	ret->per_iteration = (double)rank->collections / (double)rank->iterations;
 }
 
-// The first compilation belongs to the warm-up.
-static void fill_named(const struct phases *p, const char *name, struct named_facts *ret)
+static struct named_facts named_of(const struct phases *p, enum named named)
 {
-	for (size_t i = 0; i < p->n_own; i++) {
-		const struct own_span *own = &p->own[i];
-		double iterated_s = own->total_s / own->share;
-		if (own->inside && own->count > 1 && strcmp(own->name, name) == 0 &&
-			isfinite(iterated_s)) {
-			double rest_s = own->total_s - own->max_s;
-			ret->share += rest_s / (iterated_s - own->max_s);
-			ret->per_iteration += (double)(own->count - 1) / (double)p->total;
-			ret->median_s = own->p50_s;
-		}
-	}
+	const struct named_work *work = &p->named[named];
+	double n = (double)p->steady;
+	return work->count == 0 || !(n > 0)
+	               ? (struct named_facts){0}
+	               : (struct named_facts){work->seconds / (n * p->length_s.value),
+				 (double)work->count / n, work->seconds / (double)work->count};
 }
 
 static void fill_phases(const struct phases *p, struct facts *f)
@@ -979,10 +974,10 @@ static void fill_phases(const struct phases *p, struct facts *f)
 	}
 	fill_computing(p, f);
 	fill_collections(p, &f->collections);
-	fill_named(p, "jax.compile", &f->compiling);
-	fill_named(p, "tf.trace", &f->compiling);
-	fill_named(p, "keras.predict", &f->predicting);
+	f->compiling = named_of(p, NAMED_COMPILING);
+	f->predicting = named_of(p, NAMED_PREDICTING);
 	fill_long_waits(p, &f->long_waits);
+	f->trend = trend_of(p);
 	f->data_at_epochs = share_at_epochs(p, PHASE_DATA);
 	f->other_at_epochs = share_at_epochs(p, PHASE_OTHER);
 }

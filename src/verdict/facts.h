@@ -20,6 +20,7 @@
 #include "run/gpu_facts.h"
 #include "run/growth.h"
 #include "run/profile.h"
+#include "verdict/trend.h"
 
 struct analysis;
 struct implausible_list;
@@ -279,12 +280,13 @@ struct facts {
 		double per_iteration; // number of these
 		double of_preparing; // of the workers' time of preparation; NAN: none
 	} collections;
-	// Spans of the hooks in iterations of the first rank's thread, without the longest one.
+	// Spans of the hooks in steady iterations of the main thread.
 	struct named_facts {
 		double share; // of iterations' time; 0: none
 		double per_iteration;
-		double median_s;
+		double mean_s;
 	} compiling, predicting; // a function for new shapes or arguments; calls of Model.predict
+	struct trend trend; // of the iterations' length
 	struct code_facts code_threads; // of the other threads of the training processes
 	struct code_facts code_workers;
 	struct thread_facts threads;

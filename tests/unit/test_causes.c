@@ -1043,9 +1043,38 @@ static void work_that_spans_name(void **state)
 	assert_non_null(s);
 	assert_float_equal(s->gain.value, 5, 1e-6);
 	verdict_done(&v);
-	f.predicting.median_s = 2; // an evaluation
+	f.predicting.mean_s = 2; // an evaluation
 	causes_find(&f, &c);
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_COMPUTE);
+}
+
+// A metric over all outputs so far, in each step.
+static void iterations_that_become_longer(void **state)
+{
+	(void)state;
+	struct facts f = job(0.01);
+	struct causes c;
+	struct verdict v = {0};
+	f.trend = (struct trend){0.0269, 0.0581, 0.5, true};
+	causes_find(&f, &c);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_says(
+		v.suggestions[0].action, "find the work that grows with the number of iterations");
+	assert_string_equal(v.suggestions[0].basis, "without waits for data, an iteration takes "
+						    "26.9 ms in the first quarter of each epoch "
+						    "and 58.1 ms in the last");
+	assert_float_equal(v.suggestions[0].gain.value, 2, 1e-6);
+	verdict_done(&v);
+	f.trend.in_epochs = false;
+	f.host_others_cpus = 3.4; // which may have become more and more
+	f.others_cpus = 3.4;
+	f.main_queued = 0.4;
+	f.cpus_used = 0.6;
+	causes_find(&f, &c);
+	assert_non_null(causes_get(&c, BOTTLENECK_CONTENTION));
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_null(suggests(&v, "find the work"));
+	verdict_done(&v);
 }
 
 // As seen: gradients are compiled, the update is not.
@@ -1966,6 +1995,7 @@ int main(void)
 		cmocka_unit_test(operations_that_are_not_short),
 		cmocka_unit_test(work_that_spans_name),
 		cmocka_unit_test(operations_that_are_not_compiled),
+		cmocka_unit_test(iterations_that_become_longer),
 		cmocka_unit_test(arithmetic_outside_phases_without_a_cpu),
 		cmocka_unit_test(a_thread_that_waits_itself),
 		cmocka_unit_test(objects_that_are_handed_over),

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Iterations that become longer and longer: each processes what earlier ones have left (a metric
+// over all outputs so far, a list that is searched).
+
+#pragma once
+
+#include <stdbool.h>
+
+struct phases;
+
+struct trend {
+	double first_s; // without waits for data: median of the first quarter of each epoch; NAN:
+	                // no trend
+	double last_s; // of the last quarter
+	double share; // of iterations' time: what they take longer than the first one
+	bool in_epochs; // each epoch begins again; else the run has one
+};
+
+// Of the first rank's steady iterations.
+struct trend trend_of(const struct phases *p);

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "run/phases.h"
+#include "verdict/trend.h"
+
+#define PER_EPOCH 60
+#define MS 1000000
+
+static struct iteration iterations[3 * PER_EPOCH];
+
+// Epochs of iterations that take 10 ms, and so much more with each; a wait for data of 5 ms is no
+// part of it.
+static struct phases epochs(size_t n, int64_t more_ns)
+{
+	for (size_t i = 0; i < n * PER_EPOCH; i++) {
+		int64_t place = (int64_t)(i % PER_EPOCH);
+		iterations[i] = (struct iteration){.epoch = (int64_t)(i / PER_EPOCH),
+			.samples = 32,
+			.length_ns = 15 * MS + place * more_ns};
+		iterations[i].phase_ns[PHASE_DATA] = 5 * MS;
+	}
+	return (struct phases){.iterations = iterations, .n_iterations = n * PER_EPOCH};
+}
+
+static void test_each_epoch_becomes_slower(void **state)
+{
+	(void)state;
+	struct phases p = epochs(3, MS / 2);
+	struct trend t = trend_of(&p);
+	assert_true(t.in_epochs);
+	assert_float_equal(t.first_s, 0.0135, 0.0003);
+	assert_float_equal(t.last_s, 0.0358, 0.0005);
+	assert_float_equal(
+		t.share, 0.01475 / 0.02975, 0.01); // half of 59 times 0.5 ms, of 15 ms more
+	p = epochs(1, MS / 2);
+	t = trend_of(&p);
+	assert_false(t.in_epochs);
+	assert_float_equal(t.last_s, 0.0358, 0.0005);
+}
+
+static void test_others_have_no_trend(void **state)
+{
+	(void)state;
+	struct phases p = epochs(3, 0);
+	assert_true(isnan(trend_of(&p).share));
+	p = epochs(3, MS / 20); // a third more
+	assert_true(isnan(trend_of(&p).share));
+	p = epochs(3, MS / 2);
+	for (size_t i = 0; i < PER_EPOCH; i++) { // one epoch without
+		iterations[PER_EPOCH + i].length_ns = 15 * MS;
+	}
+	assert_true(isnan(trend_of(&p).share));
+	p = epochs(1, MS / 2);
+	for (size_t i = 0; i < PER_EPOCH; i++) { // batches grow
+		iterations[i].samples = 32 + (int64_t)i;
+	}
+	assert_true(isnan(trend_of(&p).share));
+	p = epochs(1, MS / 2);
+	p.n_iterations = 30; // too few
+	assert_true(isnan(trend_of(&p).share));
+}
+
+// Episodes that become longer as an agent learns: no epochs, and nobody knows how large they are.
+static void test_work_of_unknown_size(void **state)
+{
+	(void)state;
+	struct phases p = epochs(1, MS / 2);
+	for (size_t i = 0; i < PER_EPOCH; i++) {
+		iterations[i].epoch = -1;
+	}
+	assert_true(trend_of(&p).share > 0.4); // 32 samples each
+	for (int64_t samples = -1; samples <= 1; samples += 2) {
+		for (size_t i = 0; i < PER_EPOCH; i++) {
+			iterations[i].samples = samples;
+		}
+		assert_true(isnan(trend_of(&p).share));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_each_epoch_becomes_slower),
+		cmocka_unit_test(test_others_have_no_trend),
+		cmocka_unit_test(test_work_of_unknown_size),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
