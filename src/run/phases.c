@@ -1060,7 +1060,9 @@ static void add_named(struct phases *p, const struct timeline_own *span)
 	for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
 		if (strcmp(span->name, names[i].name) == 0) {
 			p->named[names[i].named].count++;
-			p->named[names[i].named].seconds += (double)(span->end_ns - span->start_ns) / 1e9;
+			p->named[names[i].named].seconds += (double)(span->end_ns -
+								     span->start_ns) /
+			                                    1e9;
 		}
 	}
 }
