@@ -574,10 +574,10 @@ static void advise_input(struct book *b, const struct cause *cause)
 		if (!mostly) {
 			advise_late(b);
 		}
-	} else if (f->pipeline) {
-		advise_pipeline(b, cause);
-	} else {
+	} else if (!f->pipeline) {
 		advice_suggest_workers(b);
+	} else if (advice_idle_cpus(f) >= IDLE_CPUS) { // for more threads
+		advise_pipeline(b, cause);
 	}
 	struct text action = {0}, basis = {0};
 	bool python = cause_has_line(prepares_in(f), 1);

@@ -1315,6 +1315,12 @@ static void a_pipeline_that_runs_python(void **state)
 	assert_non_null(suggests(&v, "prefetch batches with more threads"));
 	assert_non_null(suggests(&v, "reduce preparation: map whole batches (batch()"));
 	verdict_done(&v);
+	v = (struct verdict){0};
+	f.cpus_used = f.cpus; // no CPU is there for more threads
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_null(suggests(&v, "prefetch batches with more threads"));
+	assert_non_null(suggests(&v, "reduce preparation: map whole batches (batch()"));
+	verdict_done(&v);
 	text_clear(&said);
 	sentence_append_headline(&said, &f, causes_get(&c, BOTTLENECK_INPUT));
 	assert_null(strstr(said.data, "mostly in"));
