@@ -118,8 +118,8 @@ leg_browser() {
 	ordinary browser web
 }
 
-# The leg `address` has compiled the same: its build, if it is here, saves a whole one. Configured anew, it
-# is a build of the folder where it is then. address_build FOLDER
+# The leg `address` has compiled the same: a copy of its build, if there is one, saves a whole one. Meson
+# configures the copy anew for its new folder. address_build FOLDER
 address_build() {
 	if [ -e "$BUILD-address/build.ninja" ] && [ ! -e "$1" ]; then
 		cp -a "$BUILD-address" "$1" && rm -f "$1/.found"

@@ -37,6 +37,7 @@ GRADIENTS = 1  # bytes, for one that only computes gradients: any other step is 
 OTHERS = 8  # results before the gradients: a loss, metrics
 LEAVES = 4096  # upper bound of arguments and results examined
 COMPILER = "/jax/core/compile/"
+BETWEEN_PARTS_NS = 10000000  # of a compilation
 SPLIT = "(steps have no phases: each is one compiled call)"
 
 local = threading.local()  # quiet: another hook marks this thread
@@ -452,17 +453,25 @@ class Jax:
     def hook_compiler(self):
         """Listens to the compiler, which reports the time of each of its parts as it ends: a function is traced,
         lowered, and compiled (or taken from a cache)."""
-        began = threading.local()
+        local = threading.local()  # began_ns, ended_ns: of the parts of a compilation so far
+        hooked_ns = monotonic_ns()
 
-        def listen(event, seconds, **_):
-            if not event.startswith(COMPILER) or not self.hook.on:
-                return
-            now_ns = monotonic_ns()
-            began_ns = min(now_ns - int(seconds * 1e9), getattr(began, "ns", 0) or now_ns)
+        def take(event, seconds):
+            ended_ns = monotonic_ns()
+            began_ns = max(ended_ns - int(seconds * 1e9), hooked_ns)
+            if abs(began_ns - getattr(local, "ended_ns", 0)) <= BETWEEN_PARTS_NS:
+                began_ns = local.began_ns
+            local.began_ns, local.ended_ns = began_ns, ended_ns
             if event == COMPILER + "backend_compile_duration":  # the last part
-                strain_spans.put("jax.compile", began_ns, now_ns)
-                began_ns = 0
-            began.ns = began_ns
+                strain_spans.put("jax.compile", began_ns, ended_ns)
+                local.ended_ns = 0
+
+        def listen(*arguments, **_):
+            try:
+                if self.hook.on and arguments[0].startswith(COMPILER):
+                    take(*arguments[:2])
+            except Exception:
+                pass  # within a compilation of the job
 
         self.jax.monitoring.register_event_duration_secs_listener(listen)
 

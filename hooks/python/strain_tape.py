@@ -18,12 +18,28 @@ import strain_ring
 import strain_spans
 from strain_loop import Loop
 from strain_pass import Loader, Optimizers
+from strain_ring import VALIDATION
+
+EVALUATION_NS = 500000000  # of predict()
 
 
 class Local(threading.local):
     """Of a thread: its loop, and the functions that are being called."""
 
     predicts = False  # it is in predict()
+
+
+def _evaluated(ring, began_ns):
+    ring.begin(VALIDATION, began_ns)
+    ring.end()
+
+
+def _traces(function):
+    """How often a tf.function was traced; -1: unknown."""
+    try:
+        return int(function.experimental_get_tracing_count())
+    except Exception:
+        return -1
 
 
 class Tape:
@@ -178,10 +194,12 @@ class Tape:
                 strain_hook.look(self.report)
 
     def _wrap_predict(self, original):
-        """Its pass over a data set of its own is no pass of the loop in which it is called."""
+        """Its pass over a data set of its own is no pass of the loop in which it is called: a short one is part of
+        an iteration, a long one an evaluation."""
 
         def predict(model, *arguments, **options):
-            if self.loop() is None:
+            loop = self.loop()
+            if loop is None:
                 return original(model, *arguments, **options)
             began_ns = monotonic_ns()
             self.local.predicts = True
@@ -189,7 +207,10 @@ class Tape:
                 return original(model, *arguments, **options)
             finally:
                 self.local.predicts = False
-                strain_spans.put("keras.predict", began_ns, monotonic_ns())
+                if monotonic_ns() - began_ns >= EVALUATION_NS:
+                    self._do(_evaluated, loop.ring, began_ns)
+                else:
+                    strain_spans.put("keras.predict", began_ns, monotonic_ns())
 
         return predict
 
@@ -199,7 +220,7 @@ class Tape:
             if loop is None or self.local.functions or not self.eager():
                 return original(function, *arguments, **options)
             known = getattr(function, "_strain_steps", False)
-            traced = self._do(function.experimental_get_tracing_count)
+            traced = _traces(function)
             began_ns = monotonic_ns()
             if known:
                 self._do(loop.whole_begins, id(function), began_ns)
@@ -208,7 +229,7 @@ class Tape:
                 return original(function, *arguments, **options)
             finally:
                 self.local.functions.clear()
-                if self._do(function.experimental_get_tracing_count) != traced:
+                if -1 < traced < _traces(function):
                     strain_spans.put("tf.trace", began_ns, monotonic_ns())
                 if loop is self.local.loop and getattr(function, "_strain_steps", False):
                     if not known:

@@ -820,6 +820,7 @@ struct gathering {
 	double outside_s; // without phases that are apart
 	bool saved; // a checkpoint was written
 	double idle_s; // part of outside_s in no phase
+	struct named_work named[N_NAMED];
 };
 
 // Time --------------------------------------------------------------------------------------------
@@ -986,6 +987,21 @@ static void slowest_keep(struct phases *p, const struct iteration *iteration)
 	p->n_slowest += p->n_slowest < SLOWEST_MAX;
 }
 
+// An iteration of the main thread has ended.
+static void settle_named(struct gathering *g, bool steady)
+{
+	for (size_t i = 0; i < N_NAMED; i++) {
+		const struct named_work *pending = &g->named[i];
+		struct named_work *work = &g->p->named[i];
+		if (steady && pending->count > 0) {
+			work->count += pending->count;
+			work->seconds += pending->seconds;
+			work->iterations++;
+		}
+		g->named[i] = (struct named_work){0};
+	}
+}
+
 static void main_iteration(struct gathering *g, struct iteration *iteration)
 {
 	struct phases *p = g->p;
@@ -993,6 +1009,7 @@ static void main_iteration(struct gathering *g, struct iteration *iteration)
 	iteration->epoch = epoch_at(&g->in->tables->epochs, middle_ns, 0);
 	settle_gap(g, iteration);
 	epoch_count(p, iteration);
+	settle_named(g, !iteration->stopped && !iteration->cut && !iteration->warm_up);
 	if (iteration->stopped) {
 		p->stopped++;
 	} else if (iteration->cut) {
@@ -1050,19 +1067,15 @@ static int take_prepare(void *context, const struct timeline_thread *thread, int
 		&g->threads, thread, start_ns, end_ns, samples, g->warm_until_ns);
 }
 
-static void add_named(struct phases *p, const struct timeline_own *span)
+static void add_named(struct named_work pending[N_NAMED], const struct timeline_own *span)
 {
-	static const struct {
-		const char *name;
-		enum named named;
-	} names[] = {{"jax.compile", NAMED_COMPILING}, {"tf.trace", NAMED_COMPILING},
-		{"keras.predict", NAMED_PREDICTING}};
-	for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
-		if (strcmp(span->name, names[i].name) == 0) {
-			p->named[names[i].named].count++;
-			p->named[names[i].named].seconds += (double)(span->end_ns -
-								     span->start_ns) /
-			                                    1e9;
+	static const char *const names[N_NAMED] = {[NAMED_COMPILING] = "jax.compile",
+		[NAMED_TRACING] = "tf.trace",
+		[NAMED_PREDICTING] = "keras.predict"};
+	for (size_t i = 0; i < N_NAMED; i++) {
+		if (strcmp(span->name, names[i]) == 0) {
+			pending[i].count++;
+			pending[i].seconds += (double)(span->end_ns - span->start_ns) / 1e9;
 		}
 	}
 }
@@ -1071,8 +1084,10 @@ static int take_own(
 	void *context, const struct timeline_thread *thread, const struct timeline_own *span)
 {
 	struct gathering *g = context;
-	if (thread->index == 0 && span->inside && span->start_ns >= g->warm_until_ns) {
-		add_named(g->p, span);
+	bool apart = span->phase >= 0 && span->phase < N_KNOWN_PHASES &&
+	             phase_id_is_apart((enum phase_id)span->phase);
+	if (thread->index == 0 && span->inside && !apart) {
+		add_named(g->named, span);
 	}
 	int r = is_collection(span) ? phase_threads_collect(&g->threads, thread, span) : 0;
 	return r < 0 ? r : own_spans_add(g->own, thread, span);

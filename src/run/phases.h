@@ -124,11 +124,12 @@ struct phase_rank {
 #define OWN_SPAN_NONE SIZE_MAX
 
 // Spans of the hooks that name work of a framework.
-enum named { NAMED_COMPILING, NAMED_PREDICTING, N_NAMED };
+enum named { NAMED_COMPILING, NAMED_TRACING, NAMED_PREDICTING, N_NAMED };
 
 struct named_work {
 	uint64_t count; // of the main thread
 	double seconds;
+	uint64_t iterations; // with such spans
 };
 
 // All spans of one name given by the job's author, at one place in the tree of such spans.

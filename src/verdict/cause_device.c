@@ -495,24 +495,30 @@ static double collects(const struct facts *f)
 	return fmin(interprets(f), seen);
 }
 
-// Short calls of Model.predict in a loop: each makes a data set, callbacks and an iterator anew.
+// What short calls of Model.predict in a loop cost beside computing: each makes a data set,
+// callbacks and an iterator anew.
 static double predicts(const struct facts *f)
 {
-	bool brief = f->predicting.mean_s < SHORT_PREDICT_S;
-	return brief && f->predicting.per_iteration >= 0.5 ? fmin(1, f->predicting.share) : 0;
+	const struct named_facts *calls = &f->predicting;
+	double overhead = fmin(1, PREDICT_OVERHEAD_S / calls->mean_s);
+	return calls->per_iteration >= PREDICTS_OFTEN ? fmin(1, calls->share) * overhead : 0;
 }
 
-// Functions that are compiled in iterations after the first ones.
+// Functions that are compiled or traced again and again: some are late in any job.
 static double compiles(const struct facts *f)
 {
-	return fmin(1, f->compiling.share);
+	double jax = f->compiling.iterations >= COMPILES_OFTEN ? f->compiling.share : 0;
+	double tensorflow = f->tracing.iterations >= COMPILES_OFTEN ? f->tracing.share : 0;
+	return fmin(1, jax + tensorflow);
 }
 
-// Operations of JAX that the script dispatches one by one after the compiled gradients.
+// Operations of JAX that the script dispatches one by one after the compiled gradients: what the
+// training thread does there but for NumPy, other libraries and the compiled function.
 static double dispatches(const struct facts *f)
 {
 	bool known = f->uncompiled && !f->gpu.used && cause_sampled(&f->code);
-	return known ? fmin(fmin(1, known_or_zero(f->code.cpus)), facts_share(f, PHASE_OTHER)) : 0;
+	double used = fmin(1, known_or_zero(f->code.cpus)) - step_share(f) - calls_libraries(f);
+	return known ? fmax(0, fmin(used, facts_share(f, PHASE_OTHER))) : 0;
 }
 
 // Time of the host in which the device has no work. On a GPU, all time in which it is idle and the
@@ -544,7 +550,8 @@ static enum grounds grounds_launch(const struct facts *f)
 {
 	bool seen = interprets(f) + calls_libraries(f) >= WORTH;
 	bool handed = causes_handing_over(f) >= WORTH;
-	return seen || handed ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
+	bool named = fmax(compiles(f), predicts(f)) >= WORTH; // by spans
+	return seen || handed || named ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
 }
 
 // What part a cause outside of all phases has of the time there.
@@ -592,18 +599,24 @@ static void append_times(struct text *t, const struct named_facts *named)
 	text_append_string(t, " times per iteration");
 }
 
-// Work that spans of the hooks name. Returns false if there is none, or it takes less.
+static const struct named_facts *compiled(const struct facts *f)
+{
+	return f->tracing.share > f->compiling.share ? &f->tracing : &f->compiling;
+}
+
+// Work that spans of the hooks name. Returns false if there is none, or it takes less. On a GPU,
+// the share of the cause is the time in which the GPU is idle, which is less than these take.
 static bool say_named(struct text *t, const struct facts *f, double share)
 {
 	if (compiles(f) >= MOST * share) {
 		text_append_string(t, "host-bound: compiling functions anew takes ");
-		words_append_percent(t, compiles(f));
+		words_append_percent(t, fmin(share, compiles(f)));
 		text_append_string(t, " of each iteration (");
-		append_times(t, &f->compiling);
+		append_times(t, compiled(f));
 		text_append_string(t, ")");
 	} else if (predicts(f) >= MOST * share) {
 		text_append_string(t, "host-bound: short calls of Model.predict take ");
-		words_append_percent(t, predicts(f));
+		words_append_percent(t, fmin(share, predicts(f)));
 		text_append_string(t, " of each iteration (");
 		append_times(t, &f->predicting);
 		text_append_string(t, ")");
@@ -884,25 +897,25 @@ static bool advise_gpu_waits(struct book *b, double share)
 	return false;
 }
 
-static void advise_compiling(struct book *b)
+static void advise_compiling(struct book *b, double most)
 {
-	const struct facts *f = b->f;
+	const struct named_facts *named = compiled(b->f);
 	struct text action = {0}, basis = {0};
 	text_append_string(&action,
-		f->framework == FRAMEWORK_JAX
+		named == &b->f->compiling
 			? "keep shapes and static arguments the same from call to call: pad "
 			  "batches to a few sizes, and pass numbers as arrays"
 			: "pass tensors instead of Python numbers to functions of tf.function, and "
 			  "keep shapes the same (or reduce_retracing=True)");
 	text_append_string(&basis, "functions are compiled ");
-	append_times(&basis, &f->compiling);
+	append_times(&basis, named);
 	text_append_string(&basis, ", which takes ");
-	words_append_seconds(&basis, f->compiling.mean_s);
+	words_append_seconds(&basis, named->mean_s);
 	text_append_string(&basis, " each");
-	advice_suggest_at_most(b, compiles(f), &action, &basis);
+	advice_suggest_at_most(b, fmin(most, compiles(b->f)), &action, &basis);
 }
 
-static void advise_predicting(struct book *b)
+static void advise_predicting(struct book *b, double most)
 {
 	struct text action = {0}, basis = {0};
 	text_append_string(&action, "call model(x, training=False) or predict_on_batch() instead "
@@ -910,17 +923,17 @@ static void advise_predicting(struct book *b)
 	text_append_string(&basis, "each call of predict() makes a data set, an iterator and "
 				   "callbacks; a call takes ");
 	words_append_seconds(&basis, b->f->predicting.mean_s);
-	advice_suggest_at_most(b, predicts(b->f), &action, &basis);
+	advice_suggest_at_most(b, fmin(most, predicts(b->f)), &action, &basis);
 }
 
 static void advise_launch(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
 	if (compiles(f) >= WORTH) {
-		advise_compiling(b);
+		advise_compiling(b, cause->share.value);
 	}
 	if (predicts(f) >= WORTH) {
-		advise_predicting(b);
+		advise_predicting(b, cause->share.value);
 	}
 	if (fmax(compiles(f), predicts(f)) >= MOST * cause->share.value) {
 		return;
@@ -986,16 +999,17 @@ static double computing_share(const struct facts *f, const struct causes *found)
 	const struct cause *contention = causes_get(found, BOTTLENECK_CONTENTION);
 	double step = step_share(f), launch = found_share(found, BOTTLENECK_LAUNCH);
 	double lost = contention ? fmax(known_or_zero(f->main_queued), cause_dilation(f)) : 0;
-	launch -= calls_operations(f) + calls_libraries(f); // which are in no step
+	double outside = predicts(f) + dispatches(f);
+	launch -= calls_operations(f) + calls_libraries(f) + outside; // which are in no step
 	double computes = gpu_known(f) ? fmin(step, gpu_computing(f)) : launch > step ? 0 : step;
 	// The undisturbed time of a step is computing, however long the thread lacks a CPU.
 	double least = fmin(computes, known_or_zero(f->undisturbed_s) / f->length_s.value);
 	computes = fmax(least, computes - lost);
 	if (!gpu_known(f)) {
-		computes += computes_elsewhere(f) - taken(found) - interprets_in_steps(f) -
-		            short_in_steps(f) - found_share(found, BOTTLENECK_OPTIMIZER) -
-		            found_share(found, BOTTLENECK_CPU_QUOTA) - compiles(f) - predicts(f) -
-		            dispatches(f);
+		computes += fmax(0, computes_elsewhere(f) - outside) - taken(found) -
+		            interprets_in_steps(f) - short_in_steps(f) - compiles(f) -
+		            found_share(found, BOTTLENECK_OPTIMIZER) -
+		            found_share(found, BOTTLENECK_CPU_QUOTA);
 	}
 	return fmax(0, computes - (f->ranks.inferred ? known_or_zero(f->ranks.own) : 0));
 }

@@ -583,7 +583,9 @@ static void advise_input(struct book *b, const struct cause *cause)
 	bool python = cause_has_line(prepares_in(f), 1);
 	text_append_string(&action, "reduce preparation: ");
 	text_append_string(&action,
-		f->pipeline && !python ? "map whole batches (batch() before map()), " : "");
+		f->pipeline && !python
+			? "map whole batches where the operations allow it (batch() before map()), "
+			: "");
 	text_append_string(&action, "decode, scale or cache the data beforehand");
 	text_append_string(
 		&action, f->pipeline && python ? ", or use TensorFlow's operations" : "");

@@ -263,19 +263,19 @@ static void advise_trend(struct book *b, const struct causes *c)
 	const struct trend *trend = &b->f->trend;
 	struct text action = {0}, basis = {0};
 	bool others = !trend->in_epochs && causes_get(c, BOTTLENECK_CONTENTION);
-	if (!(trend->share >= WORTH) || c->n == 0 || others) {
+	bool queued = b->f->gpu.used; // how long iterations take there, the host does not see
+	if (!(trend->share >= WORTH) || c->n == 0 || others || queued) {
 		return;
 	}
 	b->cause = c->items[0].bottleneck;
 	b->of_iterations = b->direct = true;
 	text_append_string(&action,
-		"find the work that grows with the number of iterations (a metric over "
-		"all outputs so far, a list that is searched), and update a running "
-		"value instead");
+		"find the work that grows with the number of iterations (a metric over all outputs "
+		"so far, a list that is searched), unless samples become longer");
 	text_append_string(&basis, "without waits for data, an iteration takes ");
 	words_append_seconds(&basis, trend->first_s);
 	text_format(&basis, " in the first quarter of %s and ",
-		trend->in_epochs ? "each epoch" : "them");
+		trend->in_epochs ? "each epoch" : "the epoch");
 	words_append_seconds(&basis, trend->last_s);
 	text_append_string(&basis, " in the last");
 	const struct estimate longer = {trend->share, NAN, NAN};

@@ -940,11 +940,14 @@ static void fill_collections(const struct phases *p, struct collection_facts *re
 static struct named_facts named_of(const struct phases *p, enum named named)
 {
 	const struct named_work *work = &p->named[named];
-	double n = (double)p->steady;
-	return work->count == 0 || !(n > 0)
-	               ? (struct named_facts){0}
-	               : (struct named_facts){work->seconds / (n * p->length_s.value),
-				 (double)work->count / n, work->seconds / (double)work->count};
+	double n = (double)p->steady, all_s = n * p->length_s.value;
+	if (work->count == 0 || !(all_s > 0)) {
+		return (struct named_facts){0};
+	}
+	return (struct named_facts){.share = work->seconds / all_s,
+		.per_iteration = (double)work->count / n,
+		.iterations = (double)work->iterations / n,
+		.mean_s = work->seconds / (double)work->count};
 }
 
 static void fill_phases(const struct phases *p, struct facts *f)
@@ -975,6 +978,7 @@ static void fill_phases(const struct phases *p, struct facts *f)
 	fill_computing(p, f);
 	fill_collections(p, &f->collections);
 	f->compiling = named_of(p, NAMED_COMPILING);
+	f->tracing = named_of(p, NAMED_TRACING);
 	f->predicting = named_of(p, NAMED_PREDICTING);
 	fill_long_waits(p, &f->long_waits);
 	f->trend = trend_of(p);

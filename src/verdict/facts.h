@@ -284,8 +284,9 @@ struct facts {
 	struct named_facts {
 		double share; // of iterations' time; 0: none
 		double per_iteration;
+		double iterations; // the part of these with such spans
 		double mean_s;
-	} compiling, predicting; // a function for new shapes or arguments; calls of Model.predict
+	} compiling, tracing, predicting; // JAX compiles, a tf.function is traced; Model.predict
 	struct trend trend; // of the iterations' length
 	struct code_facts code_threads; // of the other threads of the training processes
 	struct code_facts code_workers;

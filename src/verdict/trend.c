@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Iterations have a trend if the medians of an epoch's quarters rise. The means of several epochs'
-// quarters may pause between two, since other programs disturb a few; but every epoch must rise: a
-// clock that is throttled, or another program, does not begin anew with each. A single epoch must
-// rise from each quarter to the next.
+// Iterations have a trend if the medians of an epoch's quarters rise, in the second half of it as
+// well: if only the first quarter is short, something was filled then (a cache, a GPU's queue). The
+// means of several epochs' quarters may pause between two, since other programs disturb a few; but
+// every epoch must rise: a clock that is throttled, or another program, does not begin anew with
+// each.
 
 #include "verdict/trend.h"
 
@@ -14,19 +15,17 @@
 
 #include "run/histogram.h"
 #include "run/phases.h"
+#include "verdict/thresholds.h"
 
 #define QUARTERS 4
-#define EPOCH_LEAST 40 // iterations of an epoch that counts
-#define RISE 1.1 // from a quarter of a single epoch to the next
-#define PAUSE 0.97 // the same of the means of several epochs, where it may be less than 1
-#define RISEN 1.5 // from the first quarter to the last
-#define EACH_RISEN 1.3 // the same of each of several epochs
-#define SAME_SAMPLES 0.05 // of a batch, from the first quarter to the last
+#define LAST (QUARTERS - 1)
+#define SHORTEST 0.02 // quantile of the first quarter
 
 struct epoch {
 	size_t n;
 	bool numbered;
 	double own_s[QUARTERS]; // medians
+	double least_s; // of the first quarter
 	double samples[QUARTERS]; // means; NAN: not known
 	double sum_s, length_s;
 };
@@ -63,6 +62,7 @@ static size_t take_epoch(const struct phases *p, size_t from, struct epoch *ret)
 			ret->length_s += (double)iteration->length_ns / 1e9;
 		}
 	}
+	ret->least_s = histogram_quantile(&quarters[0], SHORTEST);
 	for (size_t i = 0; i < QUARTERS; i++) {
 		ret->own_s[i] = histogram_quantile(&quarters[i], 0.5);
 		ret->samples[i] = samples[i] / of[i];
@@ -71,27 +71,28 @@ static size_t take_epoch(const struct phases *p, size_t from, struct epoch *ret)
 	return end;
 }
 
-// In an epoch of a loader, or with batches, iterations have equal work; an episode of an agent is
-// one sample, and may become longer as it learns.
+// As far as is known: samples themselves may become longer. An agent's episodes, in no epoch, do.
 static bool has_equal_work(const struct epoch *e)
 {
-	double more = e->samples[QUARTERS - 1] / e->samples[0] - 1;
-	return (e->numbered || e->samples[0] > 1) && !(fabs(more) > SAME_SAMPLES);
+	return e->numbered && fabs(e->samples[LAST] / e->samples[0] - 1) <= TREND_SAMPLES;
 }
 
 static bool rises(const struct epoch *e, double rise)
 {
-	bool rises = e->own_s[QUARTERS - 1] >= RISEN * e->own_s[0];
+	double second_half = e->own_s[LAST] - e->own_s[1];
+	bool rises = e->own_s[LAST] >= TREND * e->own_s[0] &&
+	             second_half >= TREND_SECOND_HALF * (e->own_s[LAST] - e->own_s[0]);
 	for (size_t i = 1; i < QUARTERS; i++) {
 		rises = rises && e->own_s[i] >= rise * e->own_s[i - 1];
 	}
 	return rises;
 }
 
-// Extrapolated from the first two quarters, whose medians are at 1/8 and 3/8.
+// Extrapolated from the first two quarters, whose medians are at 1/8 and 3/8, but not below what
+// was seen.
 static double start_s(const struct epoch *e)
 {
-	return fmax(0, e->own_s[0] - (e->own_s[1] - e->own_s[0]) / 2);
+	return fmax(e->least_s, e->own_s[0] - (e->own_s[1] - e->own_s[0]) / 2);
 }
 
 static void add_epoch(struct epoch *sum, const struct epoch *one)
@@ -99,23 +100,35 @@ static void add_epoch(struct epoch *sum, const struct epoch *one)
 	for (size_t i = 0; i < QUARTERS; i++) {
 		sum->own_s[i] += one->own_s[i];
 	}
+	sum->least_s += one->least_s;
 	sum->sum_s += one->sum_s;
 	sum->length_s += one->length_s;
 	sum->n += one->n;
 }
 
+static size_t longest_epoch(const struct phases *p)
+{
+	size_t longest = 0;
+	struct epoch one;
+	for (size_t i = 0; i < p->n_iterations;) {
+		i = take_epoch(p, i, &one);
+		longest = one.n > longest ? one.n : longest;
+	}
+	return longest;
+}
+
 struct trend trend_of(const struct phases *p)
 {
 	const struct trend none = {NAN, NAN, NAN, false};
+	// The last epoch may have been cut off.
+	double least = fmax(TREND_LEAST, TREND_WHOLE * (double)longest_epoch(p)), n = 0;
 	struct epoch mean = {0}, one;
-	double n = 0;
 	for (size_t i = 0; i < p->n_iterations;) {
 		i = take_epoch(p, i, &one);
-		if (one.n < EPOCH_LEAST) {
+		if ((double)one.n < least) {
 			continue;
 		}
-		bool risen = one.own_s[QUARTERS - 1] >= EACH_RISEN * one.own_s[0];
-		if (!risen || !has_equal_work(&one)) {
+		if (!(one.own_s[LAST] >= TREND_EACH * one.own_s[0]) || !has_equal_work(&one)) {
 			return none;
 		}
 		add_epoch(&mean, &one);
@@ -124,10 +137,10 @@ struct trend trend_of(const struct phases *p)
 	for (size_t i = 0; i < QUARTERS; i++) {
 		mean.own_s[i] /= n;
 	}
-	if (!(n > 0) || !rises(&mean, n > 1 ? PAUSE : RISE)) {
+	mean.least_s /= n;
+	if (!(n > 0) || !rises(&mean, n > 1 ? TREND_PAUSE : TREND_RISE)) {
 		return none;
 	}
 	double longer_s = mean.sum_s - start_s(&mean) * (double)mean.n;
-	return (struct trend){
-		mean.own_s[0], mean.own_s[QUARTERS - 1], longer_s / mean.length_s, n > 1};
+	return (struct trend){mean.own_s[0], mean.own_s[LAST], longer_s / mean.length_s, n > 1};
 }
