@@ -147,7 +147,7 @@ validation|None' ]
 		"$STRAIN" show run.strain | tee show | grep -q '^lines.py:1[12]  *slow *thread  *pipeline '
 		tr '\n' ' ' <show | tr -s ' ' >words
 		# It waits for the batch, or for the interpreter's lock, which the generator holds.
-		grep -qE '(itself, [0-9]* % of each iteration, mostly in|other threads run mostly in) lines.py:1[12] slow\(\)' words
+		grep -qE '(itself, which takes [0-9]* % of each iteration, mostly in|other threads run mostly in) lines.py:1[12] slow\(\)' words
 	done
 	record "$PYTHON" lines.py callback
 	"$STRAIN" show run.strain | tee show | grep -q '^lines.py:1[12]  *slow  *main   '
