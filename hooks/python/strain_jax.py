@@ -37,7 +37,7 @@ GRADIENTS = 1  # bytes, for one that only computes gradients: any other step is 
 OTHERS = 8  # results before the gradients: a loss, metrics
 LEAVES = 4096  # upper bound of arguments and results examined
 COMPILER = "/jax/core/compile/"
-BETWEEN_PARTS_NS = 10000000  # of a compilation
+BETWEEN_PARTS_NS = 10000000  # at most, between two parts of one compilation
 SPLIT = "(steps have no phases: each is one compiled call)"
 
 local = threading.local()  # quiet: another hook marks this thread
@@ -449,22 +449,21 @@ class Jax:
         except Exception as error:
             self.hook.fail(error)
 
-
     def hook_compiler(self):
         """Listens to the compiler, which reports the time of each of its parts as it ends: a function is traced,
         lowered, and compiled (or taken from a cache)."""
-        local = threading.local()  # began_ns, ended_ns: of the parts of a compilation so far
+        parts = threading.local()  # began_ns, ended_ns: of a compilation's parts so far
         hooked_ns = monotonic_ns()
 
         def take(event, seconds):
             ended_ns = monotonic_ns()
             began_ns = max(ended_ns - int(seconds * 1e9), hooked_ns)
-            if abs(began_ns - getattr(local, "ended_ns", 0)) <= BETWEEN_PARTS_NS:
-                began_ns = local.began_ns
-            local.began_ns, local.ended_ns = began_ns, ended_ns
+            if abs(began_ns - getattr(parts, "ended_ns", 0)) <= BETWEEN_PARTS_NS:
+                began_ns = parts.began_ns
+            parts.began_ns, parts.ended_ns = began_ns, ended_ns
             if event == COMPILER + "backend_compile_duration":  # the last part
                 strain_spans.put("jax.compile", began_ns, ended_ns)
-                local.ended_ns = 0
+                parts.ended_ns = 0
 
         def listen(*arguments, **_):
             try:

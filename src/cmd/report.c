@@ -371,8 +371,8 @@ static const struct argp report_argp = {
 	       "strain advise or a directory of runs it has a table, curves, a heat map and the "
 	       "details of each run; for the runs of one job, it has all ranks on one time axis. "
 	       "With a FILE that ends with .pdf, .svg or .png, draw memory, traffic and "
-	       "utilisation over "
-	       "time. Default RUN: the newest in $STRAIN_DIR, or in the current directory.",
+	       "utilisation over time. Default RUN: the newest in $STRAIN_DIR, or in the current "
+	       "directory.",
 };
 
 static bool is_page_name(const char *path)

@@ -11,9 +11,10 @@
 struct phases;
 
 struct trend {
-	double first_s; // without waits for data: median of the first quarter of each epoch; NAN:
-	                // no trend
-	double last_s; // of the last quarter
+	// Medians of the first and the last quarter of each epoch, without waits for data; NAN: no
+	// trend.
+	double first_s;
+	double last_s;
 	double share; // of iterations' time: what they take longer than the first one
 	bool in_epochs; // each epoch begins again; else the run has one
 };
