@@ -6,6 +6,7 @@
 
     jax.compile    a function is traced, lowered and compiled (jax.monitoring)
     tf.trace       a call of a tf.function that traces it
+    torch.compile  torch._dynamo compiles a graph (strain_compile.py)
     keras.predict  a call of Model.predict
 
 Such a span may lie across the marks of iterations, which are written later. It therefore goes to a ring of its own;

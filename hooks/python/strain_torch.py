@@ -19,6 +19,7 @@ from itertools import islice
 from time import monotonic_ns
 
 import strain_collect
+import strain_compile
 import strain_cuda
 import strain_denormal
 import strain_hook
@@ -73,6 +74,7 @@ class PyTorch:
         self.denormals = False  # a Flag, from the first of its steps on; None: it cannot be read
         self.denormal_steps = 0
         self.called = None  # Module.__call__ with its patch
+        self.compiler = False  # torch.compile was called
         self.guessed = False  # the samples of a loop without a loader were reported
         self.most = -1  # number of tensors of the largest one
         self.counts_tokens = True
@@ -861,9 +863,18 @@ class PyTorch:
                     self._uncall()
             except Exception as error:
                 self.hook.fail(error)
-            return original(*arguments, **options)
+            try:
+                return original(*arguments, **options)
+            finally:
+                self._hook_compiler()
 
         return compile
+
+    def _hook_compiler(self):
+        """PyTorch has imported its compiler."""
+        if not self.compiler:
+            self.compiler = True
+            self.hook.feature("torch.compile", strain_compile.Compiler, self.hook, self._tell)
 
     def _uncall(self):
         called, self.called = self.called, None

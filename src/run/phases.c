@@ -997,6 +997,9 @@ static void settle_named(struct gathering *g, bool steady)
 			work->count += pending->count;
 			work->seconds += pending->seconds;
 			work->iterations++;
+			work->since = 0;
+		} else {
+			work->since += steady;
 		}
 		g->named[i] = (struct named_work){0};
 	}
@@ -1012,6 +1015,9 @@ static void main_iteration(struct gathering *g, struct iteration *iteration)
 	settle_named(g, !iteration->stopped && !iteration->cut && !iteration->warm_up);
 	if (iteration->stopped) {
 		p->stopped++;
+	} else if (iteration->compiled) {
+		p->compiled++;
+		p->compiled_s += (double)iteration->length_ns / 1e9;
 	} else if (iteration->cut) {
 		p->cut++;
 	} else if (iteration->warm_up) {
@@ -1041,7 +1047,8 @@ static void take_iteration(
 	struct gathering *g = context;
 	struct iteration copy = *iteration;
 	copy.stopped = stops_within(g->in->stops, copy.start_ns, copy.end_ns) > 0;
-	copy.cut = copy.cut || copy.stopped;
+	copy.compiled = copy.compiled && !copy.cut;
+	copy.cut = copy.cut || copy.stopped || copy.compiled;
 	if (phase_threads_iteration(&g->threads, thread, &copy) < 0) {
 		g->no_room = true;
 	}
@@ -1069,14 +1076,10 @@ static int take_prepare(void *context, const struct timeline_thread *thread, int
 
 static void add_named(struct named_work pending[N_NAMED], const struct timeline_own *span)
 {
-	static const char *const names[N_NAMED] = {[NAMED_COMPILING] = "jax.compile",
-		[NAMED_TRACING] = "tf.trace",
-		[NAMED_PREDICTING] = "keras.predict"};
-	for (size_t i = 0; i < N_NAMED; i++) {
-		if (strcmp(span->name, names[i]) == 0) {
-			pending[i].count++;
-			pending[i].seconds += (double)(span->end_ns - span->start_ns) / 1e9;
-		}
+	enum named named = named_of_name(span->name);
+	if (named < N_NAMED) {
+		pending[named].count++;
+		pending[named].seconds += (double)(span->end_ns - span->start_ns) / 1e9;
 	}
 }
 
@@ -1192,8 +1195,9 @@ static void name_phases(struct phases *p, const struct timeline *t)
 static int gather(struct gathering *g, struct timeline *t, struct error *e)
 {
 	struct phases *p = g->p;
-	uint64_t whole = timeline_iterations(t), warm_up = timeline_warm_up(t);
-	steady_init(&g->steady, whole > warm_up ? whole - warm_up : 0);
+	uint64_t whole = timeline_iterations(t);
+	uint64_t others = timeline_warm_up(t) + timeline_compiled(t);
+	steady_init(&g->steady, whole > others ? whole - others : 0);
 	g->warm_until_ns = timeline_warm_until_ns(t);
 	p->warm_until_s = (double)g->warm_until_ns / 1e9;
 	int r = walk(g, t, e);

@@ -14,9 +14,11 @@
 //               is apart counts as that phase. `prepare` on the main thread counts as data.
 //   warm-up     the first iterations of each main thread, until the median of five in a row is
 //               within the middle 60 % of all (or within 10 % of their median): at least the
-//               first, at most a fifth and WARM_UP_MAX; none if there are fewer than five.
+//               first, at most a fifth and WARM_UP_MAX; none if there are fewer than five. If a
+//               framework rarely compiles code, the last iteration among these in which it does.
 //   steady      all others. Figures leave out iterations that were cut by a lost mark or by the
-//               end of the job, and those in which the job was stopped (stops.h).
+//               end of the job, those in which the job was stopped (stops.h), and those in
+//               which a framework compiled code, unless it often does.
 //   interval    95 %, by batch means, since neighbours resemble each other: steady iterations in
 //               order are split into 5 to 32 batches of at least four (at least two if there are
 //               fewer than twenty). A share is a ratio of sums, with Student's t. Nothing is
@@ -123,13 +125,11 @@ struct phase_rank {
 
 #define OWN_SPAN_NONE SIZE_MAX
 
-// Spans of the hooks that name work of a framework.
-enum named { NAMED_COMPILING, NAMED_TRACING, NAMED_PREDICTING, N_NAMED };
-
 struct named_work {
 	uint64_t count; // of the main thread
 	double seconds;
 	uint64_t iterations; // with such spans
+	uint64_t since; // iterations after the last of these
 };
 
 // All spans of one name given by the job's author, at one place in the tree of such spans.
@@ -178,8 +178,10 @@ struct phases {
 	size_t stride;
 	uint64_t total; // recorded
 	uint64_t warm_up; // of these
-	uint64_t cut; // does not include `stopped`
+	uint64_t cut; // does not include the next two
 	uint64_t stopped;
+	uint64_t compiled; // left out, as above; not in the warm-up
+	double compiled_s; // their length
 	uint64_t steady;
 	uint64_t unrecorded; // their marks were lost; counted by their numbers
 	struct histogram lengths; // of steady ones, in seconds

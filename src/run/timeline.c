@@ -57,6 +57,14 @@ struct first_pass_key {
 struct head {
 	double seconds;
 	int64_t end_ns;
+	bool compiled;
+};
+
+// A compilation on a thread.
+struct compilation {
+	struct first_pass_key key;
+	int64_t start_ns;
+	int64_t end_ns;
 };
 
 struct first_pass_thread {
@@ -68,6 +76,8 @@ struct first_pass_thread {
 	int64_t first_ns;
 	int64_t last_ns;
 	uint64_t warm_up;
+	uint64_t compiled; // uncut iterations after the warm-up that were compiled
+	bool compiles_rarely;
 	struct histogram lengths;
 	struct head *head; // [n_head], the first iterations
 	size_t n_head;
@@ -81,8 +91,12 @@ struct first_pass {
 	struct first_pass_thread *recent;
 	struct span_pass pass; // progress
 	struct first_pass_thread *main; // the first main thread; NULL: none
+	struct compilation *compilations; // in order of start
+	size_t n_compilations;
+	size_t compilations_capacity;
 	uint64_t whole; // uncut iterations of main threads
 	uint64_t warm_up;
+	uint64_t compiled;
 	int64_t warm_until_ns; // end of the first main thread's
 };
 
@@ -255,6 +269,74 @@ static void thread_saw(struct first_pass_thread *thread, sqlite3_stmt *row)
 	thread->last_ns = end_ns > thread->last_ns ? end_ns : thread->last_ns;
 }
 
+enum named named_of_name(const char *name)
+{
+	static const char *const names[N_NAMED] = {[NAMED_JAX_COMPILE] = "jax.compile",
+		[NAMED_TF_TRACE] = "tf.trace",
+		[NAMED_TORCH_COMPILE] = "torch.compile",
+		[NAMED_KERAS_PREDICT] = "keras.predict"};
+	enum named named = 0;
+	while (named < N_NAMED && strcmp(name, names[named]) != 0) {
+		named++;
+	}
+	return named;
+}
+
+// Of a job that compiles more often than that, the first ones are known.
+#define COMPILATIONS_KEPT 65536
+
+static int saw_own(void *context, sqlite3_stmt *row)
+{
+	struct first_pass *s = context;
+	const char *name = (const char *)sqlite3_column_text(row, COLUMN_NAME);
+	if (!name || named_of_name(name) >= N_COMPILERS || s->n_compilations == COMPILATIONS_KEPT) {
+		return 0;
+	}
+	void *all = s->compilations;
+	int r = array_reserve(
+		&all, &s->compilations_capacity, s->n_compilations + 1, sizeof(*s->compilations));
+	s->compilations = all;
+	if (r == 0) {
+		s->compilations[s->n_compilations++] = (struct compilation){key_of_row(row),
+			sqlite3_column_int64(row, COLUMN_START),
+			sqlite3_column_int64(row, COLUMN_END)};
+	}
+	return r;
+}
+
+// The first compilation that starts at that time or later.
+static size_t compilation_at(const struct first_pass *s, int64_t start_ns)
+{
+	size_t low = 0, high = s->n_compilations;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (s->compilations[middle].start_ns < start_ns) {
+			low = middle + 1;
+		} else {
+			high = middle;
+		}
+	}
+	return low;
+}
+
+// Whether compilations take half of an iteration. They may contain one another.
+static bool is_compiled(const struct first_pass *s, const struct first_pass_key *key,
+	int64_t start_ns, int64_t end_ns)
+{
+	int64_t sum_ns = 0, covered_ns = start_ns;
+	for (size_t i = compilation_at(s, start_ns);
+		i < s->n_compilations && s->compilations[i].start_ns < end_ns; i++) {
+		const struct compilation *one = &s->compilations[i];
+		int64_t from_ns = one->start_ns > covered_ns ? one->start_ns : covered_ns;
+		int64_t to_ns = one->end_ns < end_ns ? one->end_ns : end_ns;
+		if (to_ns > from_ns && key_compare(&one->key, key) == 0) {
+			sum_ns += to_ns - from_ns;
+			covered_ns = to_ns;
+		}
+	}
+	return sum_ns >= (end_ns - start_ns) / 2 && sum_ns > 0;
+}
+
 static int saw_iteration(void *context, sqlite3_stmt *row)
 {
 	struct first_pass *s = context;
@@ -268,19 +350,20 @@ static int saw_iteration(void *context, sqlite3_stmt *row)
 	if (first_pass_is_cut(row)) {
 		return 0;
 	}
-	double seconds = (double)(sqlite3_column_int64(row, COLUMN_END) -
-				  sqlite3_column_int64(row, COLUMN_START)) /
-	                 1e9;
+	int64_t start_ns = sqlite3_column_int64(row, COLUMN_START);
+	int64_t end_ns = sqlite3_column_int64(row, COLUMN_END);
+	double seconds = (double)(end_ns - start_ns) / 1e9;
+	bool compiled = is_compiled(s, &thread->key, start_ns, end_ns);
 	void *head = thread->head;
 	thread->whole++;
+	thread->compiled += compiled;
 	histogram_add(&thread->lengths, seconds, 1);
 	if (thread->n_head < WARM_UP_MAX + WINDOW) {
 		r = array_reserve(
 			&head, &thread->head_capacity, thread->n_head + 1, sizeof(*thread->head));
 		thread->head = head;
 		if (r == 0) {
-			thread->head[thread->n_head++] = (struct head){
-				seconds, sqlite3_column_int64(row, COLUMN_END)};
+			thread->head[thread->n_head++] = (struct head){seconds, end_ns, compiled};
 		}
 	}
 	return r;
@@ -380,6 +463,12 @@ static double median_of_window(const struct head *values)
 	return sorted[WINDOW / 2];
 }
 
+static uint64_t warm_up_most(const struct first_pass_thread *thread)
+{
+	uint64_t fifth = thread->whole / 5;
+	return fifth < WARM_UP_MAX ? fifth : WARM_UP_MAX;
+}
+
 static uint64_t warm_up_of(const struct first_pass_thread *thread)
 {
 	if (thread->whole < WINDOW) {
@@ -388,8 +477,7 @@ static uint64_t warm_up_of(const struct first_pass_thread *thread)
 	double median = histogram_quantile(&thread->lengths, 0.5);
 	double low = fmin(histogram_quantile(&thread->lengths, 0.2), median * 0.9);
 	double high = fmax(histogram_quantile(&thread->lengths, 0.8), median * 1.1);
-	uint64_t most = thread->whole / 5;
-	most = most < WARM_UP_MAX ? most : WARM_UP_MAX;
+	uint64_t most = warm_up_most(thread);
 	for (size_t i = 1; i < most && i + WINDOW <= thread->n_head; i++) {
 		double here = median_of_window(thread->head + i);
 		if (here >= low && here <= high) {
@@ -399,11 +487,32 @@ static uint64_t warm_up_of(const struct first_pass_thread *thread)
 	return most;
 }
 
+// Counts compiled iterations after the warm-up. It ends later if one of few of them follows soon.
+static void count_compiled(struct first_pass_thread *thread)
+{
+	uint64_t most = warm_up_most(thread), last = 0;
+	for (size_t i = 0; i < most && i < thread->n_head; i++) {
+		thread->compiled -= i < thread->warm_up && thread->head[i].compiled;
+		last = thread->head[i].compiled ? i + 1 : last;
+	}
+	thread->compiles_rarely = thread->compiled < COMPILED_MANY &&
+	                          (double)thread->compiled < COMPILED_OFTEN * (double)thread->whole;
+	if (thread->compiles_rarely && last > thread->warm_up) {
+		for (size_t i = thread->warm_up; i < last; i++) {
+			thread->compiled -= thread->head[i].compiled;
+		}
+		thread->warm_up = last;
+	}
+}
+
 static void count_warm_up(struct first_pass *s)
 {
 	for (size_t i = 0; i < s->n; i++) {
 		struct first_pass_thread *thread = s->threads[i];
 		thread->warm_up = warm_up_of(thread);
+		count_compiled(thread);
+		bool leaves_out = thread->replayed == 0 && thread->compiles_rarely;
+		s->compiled += leaves_out ? thread->compiled : 0;
 		s->warm_up += thread->replayed == 0 ? thread->warm_up : 0;
 		if (thread == s->main && thread->warm_up > 0) {
 			s->warm_until_ns = thread->head[thread->warm_up - 1].end_ns;
@@ -434,6 +543,9 @@ static int first_pass_read(struct first_pass *s, struct reader *r, struct error 
 		"SELECT start_ns, end_ns, thread, attributes FROM main.span WHERE kind = 'epoch'",
 		saw_epoch, s, e);
 	if (result == 0) {
+		result = query_each(r, FIRST_PASS_OWN, saw_own, s, e);
+	}
+	if (result == 0) {
 		result = query_each(r, FIRST_PASS_ITERATIONS, saw_iteration, s, e);
 	}
 	if (result == 0 && !any_spans(s)) {
@@ -458,6 +570,7 @@ static void first_pass_done(struct first_pass *s)
 		free(s->threads[i]);
 	}
 	free(s->threads);
+	free(s->compilations);
 	*s = (struct first_pass){0};
 }
 
@@ -688,6 +801,7 @@ static int take_iteration(struct timeline *t, sqlite3_stmt *row)
 		return r;
 	}
 	int64_t start_ns = sqlite3_column_int64(row, COLUMN_START);
+	int64_t end_ns = sqlite3_column_int64(row, COLUMN_END);
 	replayed_goto(t, replayed, start_ns);
 	if (replayed->in_iteration) { // the previous one ends here, whatever its own end is
 		replayed->iteration.end_ns = start_ns;
@@ -698,16 +812,19 @@ static int take_iteration(struct timeline *t, sqlite3_stmt *row)
 		replayed->place_in_thread = 0;
 		replayed->thread = thread;
 	}
+	bool warm_up = replayed->place_in_thread++ < thread->warm_up;
 	replayed->in_iteration = true;
 	replayed->iteration = (struct iteration){
 		.start_ns = start_ns,
-		.end_ns = sqlite3_column_int64(row, COLUMN_END),
+		.end_ns = end_ns,
 		.number = known_or_less(row, COLUMN_NUMBER),
 		.samples = known_or_less(row, COLUMN_SAMPLES),
 		.epoch = -1,
 		.place = replayed->place++,
-		.warm_up = replayed->place_in_thread++ < thread->warm_up,
+		.warm_up = warm_up,
 		.cut = first_pass_is_cut(row),
+		.compiled = !warm_up && thread->compiles_rarely &&
+	                    is_compiled(&t->first_pass, &thread->key, start_ns, end_ns),
 	};
 	return 0;
 }
@@ -941,6 +1058,11 @@ uint64_t timeline_iterations(const struct timeline *t)
 uint64_t timeline_warm_up(const struct timeline *t)
 {
 	return t->first_pass.warm_up;
+}
+
+uint64_t timeline_compiled(const struct timeline *t)
+{
+	return t->first_pass.compiled;
 }
 
 int64_t timeline_warm_until_ns(const struct timeline *t)

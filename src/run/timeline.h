@@ -50,8 +50,28 @@ struct iteration {
 	bool warm_up;
 	bool cut; // no proper end, a part not recorded, or stopped
 	bool stopped; // the job was stopped during it
+	bool compiled; // a compiler of the framework took half of it, which is rare in this job
 	int64_t phase_ns[PHASES_MAX];
 };
+
+// Spans of the hooks that name work of a framework.
+enum named {
+	NAMED_JAX_COMPILE,
+	NAMED_TF_TRACE, // a call of a tf.function that traces it, with its first execution
+	NAMED_TORCH_COMPILE,
+	N_COMPILERS,
+	NAMED_KERAS_PREDICT = N_COMPILERS,
+	N_NAMED,
+};
+
+// Returns N_NAMED for all other names.
+enum named named_of_name(const char *name);
+
+// Iterations in which code is compiled are rare if they are fewer than this part of all, and this
+// number: the second call of a function, a last batch of another size. torch.compile, which takes
+// seconds, gives up on a function after eight graphs.
+#define COMPILED_OFTEN 0.25
+#define COMPILED_MANY 5
 
 // A thread. All main threads, one after the other, share index 0.
 struct timeline_thread {
@@ -106,6 +126,7 @@ int timeline_walk(struct timeline *t, const struct timeline_sink *sink, struct e
 
 uint64_t timeline_iterations(const struct timeline *t); // of index 0, without cut ones
 uint64_t timeline_warm_up(const struct timeline *t); // of timeline_iterations
+uint64_t timeline_compiled(const struct timeline *t); // the same; none is in the warm-up
 int64_t timeline_warm_until_ns(const struct timeline *t); // on the main thread; 0: no warm-up
 // Spans dropped because there were too many threads or they were nested too deeply.
 uint64_t timeline_left_out(const struct timeline *t);

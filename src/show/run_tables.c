@@ -639,7 +639,8 @@ static json_t *iterations_json(const struct analysis *a)
 		{"samples_per_iteration", p->samples_per_iteration}, {"startup_s", p->startup_s},
 		{"total_s", p->iterations_s}, {"apart_s", p->apart_s}, {"between_s", p->between_s},
 		{"unrecorded_s", p->unrecorded_s}, {"after_s", p->after_s},
-		{"stopped", (double)p->stopped}, {"stopped_s", p->stopped_s}};
+		{"stopped", (double)p->stopped}, {"stopped_s", p->stopped_s},
+		{"compiled", (double)p->compiled}, {"compiled_s", p->compiled_s}};
 	json_object_set_new(json, "missing", json_from_text(p->missing));
 	json_object_set_new(json, "phases_missing", json_from_text(p->phases_missing));
 	json_object_set_new(json, "incomplete", json_from_text(p->incomplete));

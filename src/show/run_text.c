@@ -368,6 +368,13 @@ static void print_left_out(const struct page *p)
 		text_format(&line, "%s%s during which the job was stopped", line.length ? "; " : "",
 			text_count(count, sizeof(count), phases->stopped));
 	}
+	if (phases->compiled > 0) {
+		text_format(&line, "%s%s in which the framework compiled code (",
+			line.length ? "; " : "",
+			text_count(count, sizeof(count), phases->compiled));
+		words_append_seconds(&line, phases->compiled_s);
+		text_append_string(&line, ")");
+	}
 	if (line.length > 0) {
 		print_field(p, "Left out", line.data);
 	}

@@ -412,7 +412,8 @@ static void keep_iteration(
 	struct thinning *t = &k->thinning[index];
 	one.epoch = epoch_at(
 		&k->a->tables.epochs, one.start_ns + (one.end_ns - one.start_ns) / 2, 0);
-	one.cut = one.cut || stops_within(&k->a->stops, one.start_ns, one.end_ns) > 0;
+	one.cut = one.cut || one.compiled ||
+	          stops_within(&k->a->stops, one.start_ns, one.end_ns) > 0;
 	int64_t number = number_of(&one);
 	t->longest = (number & UINT32_MAX) > t->longest ? number & UINT32_MAX : t->longest;
 	while (rank->n_steps == JOINT_ITERATIONS_MAX && t->epochs < INT32_MAX) {

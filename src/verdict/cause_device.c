@@ -14,6 +14,11 @@
 #include "verdict/cause_kinds.h"
 #include "verdict/thresholds.h"
 
+// For torch.compile.
+#define KEEP_GRAPHS                                                                  \
+	"mark the dimension that varies as dynamic (torch._dynamo.mark_dynamic, or " \
+	"torch.compile(dynamic=True)), and keep other arguments the same from call to call"
+
 // Gpu ---------------------------------------------------------------------------------------------
 //
 // The job's GPUs as causes: not used, shared with other programs, slowed by heat. Also texts for a
@@ -499,17 +504,32 @@ static double collects(const struct facts *f)
 // callbacks and an iterator anew.
 static double predicts(const struct facts *f)
 {
-	const struct named_facts *calls = &f->predicting;
+	const struct named_facts *calls = &f->named[NAMED_KERAS_PREDICT];
 	double overhead = fmin(1, PREDICT_OVERHEAD_S / calls->mean_s);
 	return calls->per_iteration >= PREDICTS_OFTEN ? fmin(1, calls->share) * overhead : 0;
 }
 
+static const struct compiler {
+	enum named spans;
+	const char *remedy;
+} compilers[] = {
+	{NAMED_JAX_COMPILE, "keep shapes and static arguments the same from call to call: pad "
+			    "batches to a few sizes, and pass numbers as arrays"},
+	{NAMED_TF_TRACE, "pass tensors instead of Python numbers to functions of tf.function, and "
+			 "keep shapes the same (or reduce_retracing=True)"},
+	{NAMED_TORCH_COMPILE, KEEP_GRAPHS},
+};
+
 // Functions that are compiled or traced again and again: some are late in any job.
 static double compiles(const struct facts *f)
 {
-	double jax = f->compiling.iterations >= COMPILES_OFTEN ? f->compiling.share : 0;
-	double tensorflow = f->tracing.iterations >= COMPILES_OFTEN ? f->tracing.share : 0;
-	return fmin(1, jax + tensorflow);
+	double share = 0;
+	for (size_t i = 0; i < ARRAY_LENGTH(compilers); i++) {
+		const struct named_facts *named = &f->named[compilers[i].spans];
+		double often = fmin(COMPILED_OFTEN, COMPILED_MANY / (double)f->steady);
+		share += named->iterations >= often ? named->share : 0;
+	}
+	return fmin(1, share);
 }
 
 // Operations of JAX that the script dispatches one by one after the compiled gradients: what the
@@ -599,9 +619,27 @@ static void append_times(struct text *t, const struct named_facts *named)
 	text_append_string(t, " times per iteration");
 }
 
-static const struct named_facts *compiled(const struct facts *f)
+static const struct compiler *compiler_of(const struct facts *f)
 {
-	return f->tracing.share > f->compiling.share ? &f->tracing : &f->compiling;
+	const struct compiler *most = compilers;
+	for (size_t i = 1; i < ARRAY_LENGTH(compilers); i++) {
+		bool more = f->named[compilers[i].spans].share > f->named[most->spans].share;
+		most = more ? &compilers[i] : most;
+	}
+	return most;
+}
+
+static void say_compiling(struct text *t, const struct facts *f, double share)
+{
+	const struct named_facts *named = &f->named[compiler_of(f)->spans];
+	text_append_string(t, "host-bound: compiling functions anew takes ");
+	words_append_percent(t, share);
+	text_append_string(t, " of each iteration (");
+	append_times(t, named);
+	if (named->since >= LATE_PART * (double)f->steady) {
+		text_format(t, ", none in the last %.0f", named->since);
+	}
+	text_append_string(t, ")");
 }
 
 // Work that spans of the hooks name. Returns false if there is none, or it takes less. On a GPU,
@@ -609,16 +647,12 @@ static const struct named_facts *compiled(const struct facts *f)
 static bool say_named(struct text *t, const struct facts *f, double share)
 {
 	if (compiles(f) >= MOST * share) {
-		text_append_string(t, "host-bound: compiling functions anew takes ");
-		words_append_percent(t, fmin(share, compiles(f)));
-		text_append_string(t, " of each iteration (");
-		append_times(t, compiled(f));
-		text_append_string(t, ")");
+		say_compiling(t, f, fmin(share, compiles(f)));
 	} else if (predicts(f) >= MOST * share) {
 		text_append_string(t, "host-bound: short calls of Model.predict take ");
 		words_append_percent(t, fmin(share, predicts(f)));
 		text_append_string(t, " of each iteration (");
-		append_times(t, &f->predicting);
+		append_times(t, &f->named[NAMED_KERAS_PREDICT]);
 		text_append_string(t, ")");
 	} else if (dispatches(f) >= MOST * share) {
 		text_append_string(t, "host-bound: operations that are not compiled take ");
@@ -899,20 +933,34 @@ static bool advise_gpu_waits(struct book *b, double share)
 
 static void advise_compiling(struct book *b, double most)
 {
-	const struct named_facts *named = compiled(b->f);
+	const struct compiler *compiler = compiler_of(b->f);
+	const struct named_facts *named = &b->f->named[compiler->spans];
 	struct text action = {0}, basis = {0};
-	text_append_string(&action,
-		named == &b->f->compiling
-			? "keep shapes and static arguments the same from call to call: pad "
-			  "batches to a few sizes, and pass numbers as arrays"
-			: "pass tensors instead of Python numbers to functions of tf.function, and "
-			  "keep shapes the same (or reduce_retracing=True)");
+	text_append_string(&action, compiler->remedy);
 	text_append_string(&basis, "functions are compiled ");
 	append_times(&basis, named);
 	text_append_string(&basis, ", which takes ");
 	words_append_seconds(&basis, named->mean_s);
 	text_append_string(&basis, " each");
 	advice_suggest_at_most(b, fmin(most, compiles(b->f)), &action, &basis);
+}
+
+// What the uncompiled function costs more is not known.
+static void advise_compile_limit(struct book *b)
+{
+	const struct facts *f = b->f;
+	struct text action = {0}, basis = {0};
+	if (!f->compile_limit_at) {
+		return;
+	}
+	text_append_string(&action, KEEP_GRAPHS);
+	text_append_string(&basis, "torch.compile gave up on ");
+	words_append_place(&basis, f->compile_limit_at, 60);
+	if (f->compile_limit > 0) {
+		text_format(&basis, " after %.0f graphs", f->compile_limit);
+	}
+	text_append_string(&basis, ": it runs uncompiled since");
+	advice_suggest(b, advice_no_gain, &action, &basis);
 }
 
 static void advise_predicting(struct book *b, double most)
@@ -922,7 +970,7 @@ static void advise_predicting(struct book *b, double most)
 				    "of predict() in the loop");
 	text_append_string(&basis, "each call of predict() makes a data set, an iterator and "
 				   "callbacks; a call takes ");
-	words_append_seconds(&basis, b->f->predicting.mean_s);
+	words_append_seconds(&basis, b->f->named[NAMED_KERAS_PREDICT].mean_s);
 	advice_suggest_at_most(b, fmin(most, predicts(b->f)), &action, &basis);
 }
 
@@ -931,6 +979,8 @@ static void advise_launch(struct book *b, const struct cause *cause)
 	const struct facts *f = b->f;
 	if (compiles(f) >= WORTH) {
 		advise_compiling(b, cause->share.value);
+	} else {
+		advise_compile_limit(b);
 	}
 	if (predicts(f) >= WORTH) {
 		advise_predicting(b, cause->share.value);
@@ -1463,6 +1513,7 @@ static void advise_compute(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
 	advise_beside_model(b);
+	advise_compile_limit(b);
 	advise_omitted(b);
 	advise_wasted(b);
 	advise_repeated(b);

@@ -838,6 +838,31 @@ static int put_stopped(const struct analysis *a, struct verdict *v)
 		v, "stopped", &value, o->stopped_s > 0 ? NAME_STOPPED : NAME_PROCESS_STOPPED);
 }
 
+// Compiling is part of the run, also where it is not part of the usual iterations.
+static int put_compiling(const struct analysis *a, struct verdict *v)
+{
+	const struct phases *p = &a->phases;
+	struct text value = {0};
+	double seconds = 0;
+	uint64_t times = 0;
+	for (size_t i = 0; i < p->n_own; i++) {
+		if (named_of_name(p->own[i].name) < N_COMPILERS) {
+			seconds += p->own[i].total_s;
+			times += p->own[i].count;
+		}
+	}
+	if (!(seconds >= WORTH * a->overview.duration_s) || times == 0) {
+		return 0;
+	}
+	words_append_counted(&value, (double)times, "time");
+	text_append_string(&value, ", ");
+	words_append_seconds(&value, seconds);
+	text_append_string(&value, ": ");
+	words_append_percent(&value, fmin(1, seconds / a->overview.duration_s));
+	text_append_string(&value, " of the run");
+	return evidence_put(v, "compiling", &value, NULL);
+}
+
 static int put_phases(const struct facts *f, struct verdict *v)
 {
 	static int (*const puts[])(const struct facts *f, struct verdict *v) = {put_rates,
@@ -855,6 +880,7 @@ int evidence_build(const struct analysis *a, const struct facts *f, struct verdi
 	static int (*const puts[])(const struct analysis *a, struct verdict *v) = {
 		put_memory, put_reads, put_pressure};
 	int r = put_stopped(a, ret);
+	r = r < 0 ? r : put_compiling(a, ret);
 	r = r < 0 ? r : put_phases(f, ret);
 	r = r < 0 ? r : gpu_evidence_build(&f->gpu, ret);
 	r = r < 0 ? r : put_results(f, ret);

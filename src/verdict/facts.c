@@ -267,18 +267,22 @@ static double placed_rate(const struct analysis *a, int64_t main, const struct s
 	return name.data ? rate_over(a->tables.reader, &a->stops, main, name.data, stretch) : NAN;
 }
 
-// Waits of the training thread while it took a batch, and in steps.
+// Waits of the training thread while it took a batch, and in steps. A look is placed when its
+// iteration has ended: those of a long one before the stretch are counted in it, so that the looks
+// themselves are an upper bound.
 static void put_placed(const struct analysis *a, int64_t main, const struct stretch *stretch,
-	struct wait_facts *ret)
+	const struct looks *looks, struct wait_facts *ret)
 {
 	double all = rate_over(a->tables.reader, &a->stops, main, NAME_WAIT "placed", stretch);
-	if (!(all > 0) || !(stretch_seconds(stretch) > 0)) {
+	if (!(all > 0 && looks->all > 0) || !(stretch_seconds(stretch) > 0)) {
 		return;
 	}
 	ret->placed = (uint64_t)llround(all * stretch_seconds(stretch));
 	for (size_t i = 0; i < N_WAITS; i++) {
-		ret->in_data[i] = placed_rate(a, main, stretch, "data", i) / all;
-		ret->in_step[i] = placed_rate(a, main, stretch, "step", i) / all;
+		double in_data = placed_rate(a, main, stretch, "data", i);
+		double in_step = placed_rate(a, main, stretch, "step", i);
+		ret->in_data[i] = fmin(in_data, looks->in[i]) / fmin(all, looks->all);
+		ret->in_step[i] = fmin(in_step, looks->in[i]) / fmin(all, looks->all);
 	}
 }
 
@@ -355,7 +359,9 @@ static void fill_slow_wait(
 	bool known = p->n_ranks > 1;
 	for (size_t i = 0; i < p->n_ranks && known; i++) {
 		struct wait_facts waits = {0};
-		put_placed(a, p->ranks[i].entity, stretch, &waits);
+		struct looks looks = {0};
+		add_looks(a, p->ranks[i].entity, stretch, &looks);
+		put_placed(a, p->ranks[i].entity, stretch, &looks, &waits);
 		known = waits.placed >= LOOKS_ENOUGH;
 		for (size_t kind = 0; kind < N_WAITS && known; kind++) {
 			double share = isfinite(waits.in_step[kind]) ? waits.in_step[kind] : 0;
@@ -387,7 +393,7 @@ void wait_facts_fill(
 		}
 	}
 	put_shares(&leader, stretch, N_WAITS, &ret->waits);
-	put_placed(a, main, stretch, &ret->waits);
+	put_placed(a, main, stretch, &leader, &ret->waits);
 	put_shares(&workers, stretch, WAIT_PIPE, &ret->worker_waits);
 	fill_slow_wait(a, stretch, &ret->ranks);
 	fill_children(a, main, stretch, ret);
@@ -947,7 +953,19 @@ static struct named_facts named_of(const struct phases *p, enum named named)
 	return (struct named_facts){.share = work->seconds / all_s,
 		.per_iteration = (double)work->count / n,
 		.iterations = (double)work->iterations / n,
-		.mean_s = work->seconds / (double)work->count};
+		.mean_s = work->seconds / (double)work->count,
+		.since = (double)work->since};
+}
+
+// A compiler does not disturb a step as another program does.
+static void fill_named(const struct phases *p, struct facts *f)
+{
+	double compiles_s = 0;
+	for (size_t i = 0; i < N_NAMED; i++) {
+		f->named[i] = named_of(p, (enum named)i);
+		compiles_s += i < N_COMPILERS ? f->named[i].per_iteration * f->named[i].mean_s : 0;
+	}
+	f->compute_s = fmax(f->undisturbed_s, f->compute_s - compiles_s);
 }
 
 static void fill_phases(const struct phases *p, struct facts *f)
@@ -977,9 +995,7 @@ static void fill_phases(const struct phases *p, struct facts *f)
 	}
 	fill_computing(p, f);
 	fill_collections(p, &f->collections);
-	f->compiling = named_of(p, NAMED_COMPILING);
-	f->tracing = named_of(p, NAMED_TRACING);
-	f->predicting = named_of(p, NAMED_PREDICTING);
+	fill_named(p, f);
 	fill_long_waits(p, &f->long_waits);
 	f->trend = trend_of(p);
 	f->data_at_epochs = share_at_epochs(p, PHASE_DATA);
@@ -1251,6 +1267,9 @@ static void fill_settings(struct reader *r, struct facts *f)
 	int64_t reads = reader_run_i64(r, "device_reads", 0);
 	f->reads = reads > 0 ? (double)reads : NAN;
 	f->reads_at = reader_run(r, "device_reads_at");
+	f->compile_limit_at = reader_run(r, "compile_limit_at");
+	int64_t graphs = reader_run_i64(r, "compile_limit", 0);
+	f->compile_limit = graphs > 0 ? (double)graphs : NAN;
 	f->uncompiled = reader_run_i64(r, "optimizer_uncompiled", 0) == 1;
 	f->allocations = ratio_in(reader_run(r, "device_allocations"));
 	int64_t passes = reader_run_i64(r, "optimizer_backwards", 0);

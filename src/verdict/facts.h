@@ -216,7 +216,7 @@ struct facts {
 	double samples; // per iteration, the median
 	double rate; // samples per second of iterations
 	double epoch_iterations; // of the longest epoch; NAN: no epochs
-	double compute_s; // forward, backward, optimizer, step, other: mean of an iteration
+	double compute_s; // forward, backward, optimizer, step, other, without compilers: mean
 	// The same undisturbed: the sum of the 2nd percentiles of these phases.
 	double undisturbed_s;
 	// The same for transfer and communication: a disturbed rank keeps the others waiting.
@@ -286,7 +286,8 @@ struct facts {
 		double per_iteration;
 		double iterations; // the part of these with such spans
 		double mean_s;
-	} compiling, tracing, predicting; // JAX compiles, a tf.function is traced; Model.predict
+		double since; // steady iterations after the last one
+	} named[N_NAMED];
 	struct trend trend; // of the iterations' length
 	struct code_facts code_threads; // of the other threads of the training processes
 	struct code_facts code_workers;
@@ -330,6 +331,10 @@ struct facts {
 	// Functions of the script that run in forward and backward; NAN: none known.
 	double callbacks;
 	const char *callback_at; // "train.py:42", the first one; from the job: escape it; NULL
+	// The function that torch.compile gave up on, from the job: escape it; NULL: none. After
+	// how many graphs; NAN: not known.
+	const char *compile_limit_at;
+	double compile_limit;
 	// Results that each of the first steps read from the GPU, at least; NAN: none, or not
 	// known.
 	double reads;

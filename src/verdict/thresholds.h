@@ -204,9 +204,7 @@
 // 140 ms beside other load. In a loop that calls it in every second iteration, it is no evaluation.
 #define PREDICT_OVERHEAD_S 0.1
 #define PREDICTS_OFTEN 0.5
-// Iterations in which JAX compiles or a tf.function is traced: fewer are the second call, a last
-// batch of another size, an evaluation that begins late.
-#define COMPILES_OFTEN 0.1
+#define LATE_PART 0.1 // of the iterations, the last ones
 #define GPU_BUSY 0.70
 #define DRAM_BOUND 0.6
 // Share of the multiprocessors of a busy GPU that had work: below this, kernels are too small for

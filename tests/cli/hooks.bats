@@ -348,6 +348,23 @@ optimizer|iteration' ]
 	[ "$(run_key run.strain optimizer_denormal_steps) $(run_key run.strain optimizer_flush_denormal)" = "0 1" ]
 }
 
+@test "what PyTorch's compiler tells becomes spans, and the function that it gave up on" {
+	"$PYTHON" "$SOURCE_ROOT/tests/hooks/compiler.py" "$SOURCE_ROOT/hooks/python"
+}
+
+@test "PyTorch: a function that is compiled for each shape, up to the limit" {
+	needs_torch
+	"$PYTHON" -c 'import torch._dynamo.callback' 2>/dev/null || skip "needs PyTorch 2.3"
+	record "$PYTHON" "$TRAIN" compiled >with
+	[ "$(python_sql run.strain "SELECT key, value FROM run WHERE key GLOB 'compile_*' ORDER BY 1" |
+		sed 's/|.*train.py:/|train.py:/')" = $'compile_limit|8\ncompile_limit_at|train.py:'"$(grep -n 'def shaped' "$TRAIN" | cut -d: -f1)" ]
+	local n
+	n=$("$STRAIN" sql --csv run.strain "SELECT count(*) FROM span WHERE name = 'torch.compile'" | tail -n 1)
+	[ "$n" -ge 8 ] && [ "$n" -le 10 ]
+	"$PYTHON" "$TRAIN" compiled >without
+	cmp with without
+}
+
 @test "PyTorch: parameters with gradients that no optimizer has" {
 	needs_torch
 	record "$PYTHON" "$TRAIN" omitted >with

@@ -629,6 +629,22 @@ def carried(job):
             moved.tolist()
 
 
+def compiled(job):
+    """A graph for each size of a batch, more than PyTorch keeps."""
+
+    def shaped(inputs):
+        return job.model(inputs) * 1
+
+    call = torch.compile(shaped, backend="eager", dynamic=False)
+    inputs, outputs = job.samples.tensors
+    for size in range(2, 14):
+        loss = functional.cross_entropy(call(inputs[:size]), outputs[:size])
+        job.optimizer.zero_grad()
+        loss.backward()
+        job.optimizer.step()
+        print(loss.item().hex())
+
+
 def exits(job):
     """Ends without ceremony."""
     plain(job)

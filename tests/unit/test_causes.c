@@ -1016,7 +1016,7 @@ static void work_that_spans_name(void **state)
 	struct verdict v = {0};
 	_cleanup_text_ struct text t = {0};
 	f.framework = FRAMEWORK_JAX;
-	f.compiling = (struct named_facts){0.91, 0.95, 0.95, 1.8};
+	f.named[NAMED_JAX_COMPILE] = (struct named_facts){0.91, 0.95, 0.95, 1.8, 0};
 	causes_find(&f, &c);
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
 	sentence_append_headline(&t, &f, &c.items[0]);
@@ -1026,12 +1026,35 @@ static void work_that_spans_name(void **state)
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_non_null(suggests(&v, "keep shapes and static arguments the same"));
 	verdict_done(&v);
-	f.compiling.iterations = 0.05; // as in any job
+	f.named[NAMED_TORCH_COMPILE] = (struct named_facts){0.92, 0.5, 0.5, 4, 20};
+	f.named[NAMED_JAX_COMPILE].share = 0;
+	f.steady = 100;
+	text_clear(&t);
+	causes_find(&f, &c);
+	sentence_append_headline(&t, &f, &c.items[0]);
+	assert_string_equal(t.data,
+		"host-bound: compiling functions anew takes 92 % of each iteration "
+		"(0.5 times per iteration, none in the last 20)");
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_non_null(suggests(&v, "mark the dimension that varies as dynamic"));
+	verdict_done(&v);
+	f.named[NAMED_TORCH_COMPILE].share = 0;
+	f.compile_limit_at = "net.py:31";
+	f.compile_limit = 8;
+	f.named[NAMED_JAX_COMPILE].share = 0.91;
+	f.steady = 100;
+	f.named[NAMED_JAX_COMPILE].iterations = 0.04; // as in any job
 	causes_find(&f, &c);
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_COMPUTE);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	const struct suggestion *gave_up = suggests(&v, "mark the dimension that varies");
+	assert_non_null(gave_up);
+	assert_string_equal(gave_up->basis,
+		"torch.compile gave up on net.py:31 after 8 graphs: it runs uncompiled since");
+	verdict_done(&v);
 
 	f.framework = FRAMEWORK_KERAS;
-	f.predicting = (struct named_facts){0.8, 4, 1, 0.06};
+	f.named[NAMED_KERAS_PREDICT] = (struct named_facts){0.8, 4, 1, 0.06, 0};
 	text_clear(&t);
 	causes_find(&f, &c);
 	sentence_append_headline(&t, &f, &c.items[0]);
@@ -1043,7 +1066,7 @@ static void work_that_spans_name(void **state)
 	assert_non_null(s);
 	assert_float_equal(s->gain.value, 5, 1e-6);
 	verdict_done(&v);
-	f.predicting.mean_s = 2; // an evaluation
+	f.named[NAMED_KERAS_PREDICT].mean_s = 2; // an evaluation
 	causes_find(&f, &c);
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_COMPUTE);
 }

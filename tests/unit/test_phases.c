@@ -753,6 +753,52 @@ static void test_many(void **state)
 	assert_int_equal(p->items[PHASE_DATA].p50_s * 1e9, 0);
 }
 
+// Forty iterations of 100 ms, of which some are compiled, for two seconds each.
+static const struct phases *compiled(struct made *m, const int *places, int n)
+{
+	int64_t at = 0;
+	for (int i = 0; i < 40; i++) {
+		int64_t length = 100 * MS;
+		for (int k = 0; k < n; k++) {
+			length += places[k] == i ? 2000 * MS : 0;
+		}
+		put_iteration(m, i, at, length);
+		put_own(m, "torch.compile", at + 10 * MS, length - 60 * MS,
+			length > 100 * MS ? MAIN : 999);
+		at += length;
+	}
+	return analyse(m, at);
+}
+
+// Rare compilations are left out, early ones with the warm-up; frequent ones are not.
+static void test_compiled_rarely(void **state)
+{
+	const int places[] = {0, 3, 39};
+	const struct phases *p = compiled(*state, places, 3);
+	assert_int_equal(p->total, 40);
+	assert_int_equal(p->warm_up, 4);
+	assert_int_equal(p->compiled, 1);
+	assert_int_equal(p->cut, 0);
+	assert_int_equal(p->steady, 35);
+	NEAR(p->compiled_s, 2.1, 1e-9);
+	NEAR(p->length_s.value, 0.1, 1e-9);
+	NEAR(p->max_s, 0.1, 1e-9);
+	assert_int_equal(p->named[NAMED_TORCH_COMPILE].count, 0);
+}
+
+static void test_compiled_often(void **state)
+{
+	const int places[] = {0, 3, 20, 25, 30, 39};
+	const struct phases *p = compiled(*state, places, 6);
+	assert_int_equal(p->warm_up, 1);
+	assert_int_equal(p->compiled, 0);
+	assert_int_equal(p->steady, 39);
+	assert_int_equal(p->named[NAMED_TORCH_COMPILE].count, 5);
+	assert_int_equal(p->named[NAMED_TORCH_COMPILE].iterations, 5);
+	assert_int_equal(p->named[NAMED_TORCH_COMPILE].since, 0);
+	NEAR(p->length_s.value, (39 * 0.1 + 5 * 2) / 39, 1e-9);
+}
+
 // A sawtooth of slow decline: warm-up ends where iterations look like the others.
 static void test_warm_up(void **state)
 {
@@ -797,6 +843,8 @@ int main(void)
 			test_more_threads_than_there_is_room_for, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_warm_up, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_compiled_rarely, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_compiled_often, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

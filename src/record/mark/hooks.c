@@ -282,10 +282,15 @@ static void words_done(struct words *words)
 	text_done(&words->hooked);
 }
 
+// What the training process alone says: its keys begin so.
+static const char *const described[] = {"loader_", "optimizer_", "device_", "compile_"};
+
 static bool is_described(const char *key)
 {
-	bool starts = strncmp(key, "loader_", 7) == 0 || strncmp(key, "optimizer_", 10) == 0 ||
-	              strncmp(key, "device_", 7) == 0;
+	bool starts = false;
+	for (size_t i = 0; i < ARRAY_LENGTH(described); i++) {
+		starts |= strncmp(key, described[i], strlen(described[i])) == 0;
+	}
 	return starts && strspn(key, "abcdefghijklmnopqrstuvwxyz_") == strlen(key);
 }
 
@@ -573,9 +578,11 @@ static void put_words(const struct hooks *h, struct writer *w)
 	}
 	if (words->trains) {
 		// An earlier report may have come from another process and had more keys.
-		writer_clear_run(w, "loader_*");
-		writer_clear_run(w, "optimizer_*");
-		writer_clear_run(w, "device_*");
+		for (size_t i = 0; i < ARRAY_LENGTH(described); i++) {
+			char pattern[32];
+			snprintf(pattern, sizeof(pattern), "%s*", described[i]);
+			writer_clear_run(w, pattern);
+		}
 	}
 	for (size_t i = 0; i < words->n_facts; i++) {
 		writer_put_run(w, words->facts[i].key, words->facts[i].value);
