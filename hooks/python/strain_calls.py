@@ -2,7 +2,8 @@
 # SPDX-FileCopyrightText: the strain authors
 """What a training loop (strain_loop.py) learns from calls of models if no loader shows its progress.
 
-Only the outermost call of a module is used, and only while no pass over a loader is in progress:
+Only the outermost call of a module is used, and only while no pass over a loader is in progress (but for the last
+rule):
 
 - A call with gradients is forward, and so is the time between the last one and backward (the loss).
   Calls in close succession, such as those of a recurrent cell, are one span.
@@ -11,6 +12,8 @@ Only the outermost call of a module is used, and only while no pass over a loade
 - Other calls without gradients are forward: a policy acts, or a generator makes the input of its
   critic. If a loader feeds the training, they begin no iteration: between its passes they make
   pictures or samples to look at.
+- Between an iteration and the request for the next batch of a pass, the third such call of a model in evaluation
+  mode shows that all of them are a validation. One or two are no phase.
 """
 
 from time import monotonic_ns
@@ -28,7 +31,8 @@ TRAINS, EVALUATES, BESIDE = 1, 2, 3
 class Calls:
     """The outermost calls of one thread. All times are from monotonic_ns."""
 
-    __slots__ = ("loop", "inside", "began_ns", "ended_ns", "kind", "row", "trained", "validates", "samples")
+    __slots__ = ("loop", "inside", "began_ns", "ended_ns", "kind", "row", "turn", "trained", "validates",
+                 "samples")  # fmt: skip
 
     def __init__(self, loop):
         self.loop = loop
@@ -37,6 +41,7 @@ class Calls:
         self.ended_ns = 0
         self.kind = 0  # of the call in progress; 0: it is not marked
         self.row = []  # starts and ends of evaluations that may be a validation
+        self.turn = None  # (epoch, number of the next iteration), if they are between two of a pass
         self.trained = set()  # ids of modules called in training mode with gradients
         self.validates = False  # a validation is in progress
         self.samples = -1  # in the first call since the last backward
@@ -47,6 +52,8 @@ class Calls:
         if self.loop.is_free():
             self.kind = self._kind_of(module, gradients)
             (self._trains, self._evaluates, self._goes_beside)[self.kind - 1](module, monotonic_ns())
+        elif not (gradients or module.training) and self.loop.has_turned(self.validates):
+            self._evaluates_between(module)
 
     def ends(self):
         """Ends the call begun last."""
@@ -103,11 +110,21 @@ class Calls:
             self.loop.ring.begin(VALIDATION, began_ns)
             self.validates = True
 
+    def _evaluates_between(self, module):
+        """A model is evaluated after an iteration of a pass that goes on."""
+        turn = self.loop.epoch, self.loop.iteration
+        if self.turn != turn:
+            self.row.clear()
+            self.turn = turn
+        self.kind = EVALUATES
+        self._evaluates(module, monotonic_ns())
+
     def _settle_row(self):
         """Drops a row too short to be a validation."""
         if self.row:
             row, self.row = self.row, []
-            if self._is_outside():
+            between, self.turn = self.turn is not None, None
+            if between or self._is_outside():
                 return
             for began_ns, ended_ns in row:
                 self.loop.call_begins(began_ns, False)

@@ -9,7 +9,7 @@ The run learns of each process that imported a framework from a file in the mark
 import functools
 import sys
 
-MAX_LINES = 64
+MAX_LINES = 96
 
 
 class Loader:

@@ -349,9 +349,20 @@ class Keras:
     def _wrap_train_begin(self, original):
         def on_train_begin(*arguments, **options):
             self._begin(True)
+            self._tell_eager(arguments[0])
             return original(*arguments, **options)
 
         return on_train_begin
+
+    def _tell_eager(self, callbacks):
+        """Whether each operation is dispatched by itself: a setting of the model, or of TensorFlow."""
+        try:
+            model = getattr(callbacks, "_model", None) or callbacks.model
+            tensorflow = sys.modules.get("tensorflow") if self.backend == "tensorflow" else None
+            if model.run_eagerly or tensorflow is not None and tensorflow.config.functions_run_eagerly():
+                self.report.say("compile_eager", "1")
+        except Exception:
+            pass  # a model of another kind: only this advice is lost
 
     def _begin(self, anew):
         try:

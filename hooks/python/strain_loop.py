@@ -424,8 +424,15 @@ class Loop:
         if run is not None and run.over and not run.loader.ahead and not self.in_iteration:
             self._end_epoch(self.last_ns)
 
+    def has_turned(self, validates):
+        """Whether an iteration of a pass has just ended, and nothing but evaluations followed."""
+        run = self.training
+        return self.turning is not None or not self.in_iteration and (
+            validates or run is not None and run is self.current and not run.over and run.complete())
+
     def validation_begins(self):
-        """A model is evaluated while no loader shows the loop's progress."""
+        """A model is evaluated while no loader shows the loop's progress, or between two iterations."""
+        self.turning = None
         self._pause_iteration()
         if self.in_iteration and self.idle:
             self._finish_iteration()

@@ -13,35 +13,42 @@ SHORTEST = 8  # elements of a sequence
 WORDS = 16  # different values, more than a mask or a one-hot vector has
 
 
+CHUNKS = 16  # of so many elements at most
+
 def look(torch, batch):
-    """Elements of the first tensor of tokens in a batch that are padding, and all of them. (0, 0): there is none."""
+    """Of the first tensor of tokens in a batch: elements that are padding, those of them after the end of the longest
+    sequence, and all. (0, 0, 0): there is none."""
     places = [batch]
     for place in places:
         if isinstance(place, torch.Tensor):
             tokens = _first_sequences(torch, place)
             if tokens is not None:
-                return _count(torch, tokens), tokens.numel()
+                return _count(torch, tokens)
         elif isinstance(place, (tuple, list)):
             places.extend(place[: max(ITEMS - len(places), 0)])
         elif isinstance(place, Mapping):
             places.extend(islice(place.values(), max(ITEMS - len(places), 0)))
-    return 0, 0
+    return 0, 0, 0
 
 
 def _first_sequences(torch, tensor):
     """The first rows of a tensor of tokens; None if it is none."""
     if tensor.dtype not in (torch.int64, torch.int32) or tensor.dim() != 2 or tensor.device.type != "cpu":
         return None
-    rows = min(tensor.shape[0], ELEMENTS // max(tensor.shape[1], 1))
-    if rows < 2 or tensor.shape[1] < SHORTEST:
+    rows = ELEMENTS // max(tensor.shape[1], 1)
+    if min(rows, tensor.shape[0]) < 2 or tensor.shape[1] < SHORTEST:
         return None
-    tokens = tensor[:rows]
-    return tokens if len(torch.unique(tokens)) > WORDS else None
+    chunks = tensor[: CHUNKS * rows].split(rows)
+    return chunks if len(torch.unique(chunks[0])) > WORDS else None
 
 
-def _count(torch, tokens):
-    """Elements after the last one of each sequence that differs from the most frequent last value."""
-    padding = tokens[:, -1].mode().values
-    if int((tokens[:, -1] == padding).sum()) < 2:
-        return 0
-    return int((tokens != padding).flip(1).to(torch.uint8).argmax(1).sum())
+def _count(torch, chunks):
+    """Padding is what follows the last element of a sequence that differs from the most frequent last value."""
+    rows, columns = sum(len(tokens) for tokens in chunks), chunks[0].shape[1]
+    last = chunks[0][:, -1]
+    value = last.mode().values
+    if int((last == value).sum()) < 2:
+        return 0, 0, rows * columns
+    padding = [(tokens != value).flip(1).to(torch.uint8).argmax(1) for tokens in chunks]
+    least = min(int(each.min()) for each in padding)
+    return sum(int(each.sum()) for each in padding), least * rows, rows * columns

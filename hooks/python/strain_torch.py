@@ -306,14 +306,14 @@ class PyTorch:
         """Counts the padding of a batch, more and more rarely."""
         loader.look_at = 2 * loader.look_at if loader.look_at < strain_padding.LOOKS else 0
         try:
-            padding, elements = strain_padding.look(self.torch, batch)
+            seen = strain_padding.look(self.torch, batch)
         except Exception:
             loader.look_at = 0  # a container of the job's own
             return
-        loader.padding[0] += padding
-        loader.padding[1] += elements
+        loader.padding = [before + here for before, here in zip(loader.padding, seen)]
         if loader.trains and loader.padding[0] > 0:
-            self._tell((("loader_padding", str(loader.padding[0])), ("loader_padding_of", str(loader.padding[1]))))
+            names = ("loader_padding", "loader_padding_common", "loader_padding_of")
+            self._tell(zip(names, map(str, loader.padding)))
 
     def _no_batch(self, loop, run, over):
         try:

@@ -1036,8 +1036,18 @@ static void main_iteration(struct gathering *g, struct iteration *iteration)
 static void take_piece(
 	void *context, const struct timeline_thread *thread, const struct timeline_piece *piece)
 {
+	struct gathering *g = context;
 	if (thread->index == 0) {
-		main_piece(context, piece);
+		main_piece(g, piece);
+	}
+	if (piece->phase == PHASE_VALIDATION || piece->phase == PHASE_CHECKPOINT) {
+		struct thread_count *count = count_of(&g->threads, thread);
+		double s = running_s(g, piece->from_ns, piece->to_ns);
+		g->no_room = g->no_room || !count;
+		if (count) {
+			*(piece->phase == PHASE_VALIDATION ? &count->rank.validation_s
+							   : &count->rank.checkpoint_s) += s;
+		}
 	}
 }
 

@@ -109,6 +109,7 @@ struct phase_rank {
 	uint64_t iterations;
 	double iteration_s; // total
 	double phase_s[PHASES_MAX]; // in its iterations
+	double validation_s, checkpoint_s; // over the whole run
 	uint64_t exchanges; // iterations with communication
 	// The part of these in which Python's garbage collector ran, in collections of 2 ms or
 	// longer.

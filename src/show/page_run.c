@@ -1384,6 +1384,8 @@ static json_t *page_iterations(const struct analysis *a)
 	put(json, "count", (double)p->total);
 	put(json, "steady", (double)p->steady);
 	put(json, "warm_up", (double)p->warm_up);
+	put(json, "compiled", (double)p->compiled);
+	put(json, "compiled_s", p->compiled_s);
 	put(json, "mean", p->length_s.value);
 	put(json, "low", p->length_s.low);
 	put(json, "high", p->length_s.high);

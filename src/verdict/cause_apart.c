@@ -308,6 +308,9 @@ static void say_validation(struct text *t, const struct facts *f, const struct c
 {
 	text_append_string(t, "validation takes ");
 	append_of_training(t, f, cause->share.value, f->validation_s);
+	if (f->validates_alone >= 0) {
+		text_format(t, ", on rank %d alone", f->validates_alone);
+	}
 }
 
 static void say_checkpoint(struct text *t, const struct facts *f, const struct cause *cause)
@@ -325,8 +328,11 @@ static void say_checkpoint(struct text *t, const struct facts *f, const struct c
 static void advise_validation(struct book *b, const struct cause *cause)
 {
 	struct text action = {0}, basis = {0};
-	text_append_string(&action, "validate half as often");
+	bool alone = b->f->validates_alone >= 0;
+	text_append_string(&action, alone ? "validate half as often, or on all ranks, each a part"
+					  : "validate half as often");
 	text_append_string(&basis, "saves half of this time");
+	text_append_string(&basis, alone ? " (two ranks or more); the others wait meanwhile" : "");
 	advice_suggest(b, advice_gain_of(cause->share, 0.5), &action, &basis);
 }
 

@@ -666,13 +666,23 @@ static bool say_named(struct text *t, const struct facts *f, double share)
 	return true;
 }
 
+// Keras without a compiled step: the interpreter hands over each operation.
+static bool runs_eagerly(const struct facts *f, double share)
+{
+	return f->eager && !f->gpu.used && interprets(f) >= MOST * share;
+}
+
 static void say_launch(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	double share = cause->share.value;
 	if (say_named(t, f, share)) {
 		return;
 	}
-	if (f->gpu.used && !(collects(f) >= MOST * share)) {
+	if (runs_eagerly(f, share)) {
+		text_append_string(t, "host-bound: Keras executes each operation by itself "
+				      "(run_eagerly); the Python interpreter takes ");
+		cause_append_share(t, cause);
+	} else if (f->gpu.used && !(collects(f) >= MOST * share)) {
 		say_gpu_waits(t, f, cause);
 	} else if (causes_handing_over(f) >= 0.5 * share &&
 		   !(interprets_in_steps(f) >= 0.5 * share)) {
@@ -833,7 +843,9 @@ static void advise_short_steps(struct book *b, const struct cause *cause)
 	text_append_string(&basis, "PyTorch operations too short to compute much have ");
 	words_append_percent(&basis, f->calls_of_steps);
 	text_append_string(&basis, " of the samples of forward and backward passes");
-	advice_suggest_at_most(b, cause->share.value, &action, &basis);
+	// Larger operations share all that is no matrix product.
+	double most = step_share(f) - leader_in(f, CODE_KERNELS);
+	advice_suggest_at_most(b, fmax(cause->share.value, most), &action, &basis);
 	advise_lines(b);
 }
 
@@ -990,6 +1002,13 @@ static void advise_launch(struct book *b, const struct cause *cause)
 	}
 	if (collects(f) >= WORTH) {
 		advice_suggest_no_collections(b, collects(f));
+	}
+	if (runs_eagerly(f, cause->share.value)) {
+		advice_suggest_unknown(b,
+			"compile the step: remove run_eagerly=True "
+			"(tf.config.run_functions_eagerly)",
+			"the interpreter hands over each operation of a step by itself");
+		return;
 	}
 	if (f->uncompiled && is_outside_steps(f, cause->share.value)) {
 		advice_suggest_plain_at_most(b, facts_share(f, PHASE_OTHER),
@@ -1150,6 +1169,11 @@ static void say_compute(struct text *t, const struct facts *f, const struct caus
 		if (backward >= FORWARD_WORTH) {
 			append_line_of(t, ", backward mostly in ", &f->lines.backward);
 		}
+	}
+	if (f->padding >= PADDED_MOSTLY) {
+		text_append_string(t, "; ");
+		words_append_percent(t, f->padding);
+		text_append_string(t, " of the tokens are padding");
 	}
 }
 
@@ -1474,11 +1498,29 @@ static void advise_callbacks(struct book *b)
 }
 
 // Most layers take time in proportion to the elements of a batch, attention to their square.
+// Most of a step is linear in the tokens, and attention is quadratic: the gain is between both.
+static void advise_common_padding(struct book *b, const struct cause *cause)
+{
+	double share = cause->share.value, left = 1 - b->f->padding_common;
+	double linear = 1 / (1 - share * (1 - left)), square = 1 / (1 - share * (1 - left * left));
+	struct text action = {0}, basis = {0};
+	text_append_string(
+		&action, "pad each batch only to its longest sequence, not to a fixed length");
+	words_append_percent(&basis, b->f->padding_common);
+	text_append_string(&basis, " of the tokens in the examined batches are padding after the "
+				   "end of the longest sequence");
+	advice_suggest(
+		b, (struct estimate){sqrt(linear * square), linear, square}, &action, &basis);
+}
+
 static void advise_padding(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};
-	if (!(f->padding >= PADDED)) {
+	if (f->padding_common >= PADDED) {
+		advise_common_padding(b, cause);
+	}
+	if (!(f->padding - known_or_zero(f->padding_common) >= PADDED)) {
 		return;
 	}
 	text_append_string(&action, "batch sequences of similar length, and pad each batch only to "

@@ -695,7 +695,7 @@ void facts_init(struct facts *f)
 	f->arrays_in_other = NAN;
 	f->kernel_in_other = NAN;
 	f->calls_of_steps = f->calls_in_steps = f->python_in_steps = NAN;
-	f->batch_tensors = f->prefetch = f->padding = NAN;
+	f->batch_tensors = f->prefetch = f->padding = f->padding_common = NAN;
 	f->parameters = f->parameters_omitted = NAN;
 	f->backward_passes = f->backward_kept = f->backward_synced = NAN;
 	f->embeddings = f->callbacks = f->reads = f->allocations = NAN;
@@ -703,6 +703,7 @@ void facts_init(struct facts *f)
 	f->collections = (struct collection_facts){NAN, NAN, NAN, NAN, NAN};
 	f->long_waits = (struct long_wait_facts){NAN, NAN, NAN};
 	f->trend = (struct trend){NAN, NAN, NAN, false};
+	f->validates_alone = -1;
 	f->duration_s = f->startup_s = f->training_s = f->between_s = f->validation_s =
 		f->checkpoint_s = NAN;
 	f->samples = f->epoch_iterations = f->compute_s = f->undisturbed_s =
@@ -968,6 +969,22 @@ static void fill_named(const struct phases *p, struct facts *f)
 	f->compute_s = fmax(f->undisturbed_s, f->compute_s - compiles_s);
 }
 
+// What one rank does, the others wait for.
+static void fill_ranks_apart(const struct phases *p, struct facts *f)
+{
+	double least_s = INFINITY;
+	int most = -1;
+	for (size_t i = 0; i < p->n_ranks; i++) {
+		const struct phase_rank *rank = &p->ranks[i];
+		least_s = fmin(least_s, rank->validation_s);
+		most = rank->validation_s >= f->validation_s ? rank->number : most;
+		f->validation_s = fmax(f->validation_s, rank->validation_s);
+		f->checkpoint_s = fmax(f->checkpoint_s, rank->checkpoint_s);
+	}
+	bool alone = f->validation_s - least_s > ALONE_MOST * f->training_s;
+	f->validates_alone = p->n_ranks > 1 && alone ? most : -1;
+}
+
 static void fill_phases(const struct phases *p, struct facts *f)
 {
 	f->iterations = p->total > 0;
@@ -982,6 +999,7 @@ static void fill_phases(const struct phases *p, struct facts *f)
 	f->training_s = p->iterations_s + p->apart_s + p->between_s + p->unrecorded_s;
 	f->validation_s = p->items[PHASE_VALIDATION].total_s;
 	f->checkpoint_s = p->items[PHASE_CHECKPOINT].total_s + p->saving_s;
+	fill_ranks_apart(p, f);
 	f->length_s = p->length_s;
 	f->samples = p->samples_per_iteration;
 	f->rate = p->samples_per_s.value;
@@ -1253,6 +1271,9 @@ static void fill_settings(struct reader *r, struct facts *f)
 	int64_t padding = reader_run_i64(r, "loader_padding", 0);
 	int64_t elements = reader_run_i64(r, "loader_padding_of", 0);
 	f->padding = padding > 0 && elements > padding ? (double)padding / (double)elements : NAN;
+	int64_t common = reader_run_i64(r, "loader_padding_common", 0);
+	bool columns = common > 0 && common <= padding && elements > padding;
+	f->padding_common = columns ? (double)common / (double)elements : NAN;
 	int64_t updated = reader_run_i64(r, "optimizer_parameters", 0);
 	int64_t omitted = reader_run_i64(r, "optimizer_parameters_omitted", 0);
 	if (updated > 0 && omitted > 0) {
@@ -1270,6 +1291,7 @@ static void fill_settings(struct reader *r, struct facts *f)
 	f->compile_limit_at = reader_run(r, "compile_limit_at");
 	int64_t graphs = reader_run_i64(r, "compile_limit", 0);
 	f->compile_limit = graphs > 0 ? (double)graphs : NAN;
+	f->eager = key_is(r, "compile_eager", "1");
 	f->uncompiled = reader_run_i64(r, "optimizer_uncompiled", 0) == 1;
 	f->allocations = ratio_in(reader_run(r, "device_allocations"));
 	int64_t passes = reader_run_i64(r, "optimizer_backwards", 0);

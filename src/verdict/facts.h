@@ -196,7 +196,8 @@ struct facts {
 	double startup_s;
 	double training_s;
 	double between_s; // part of training between iterations and outside phases that are apart
-	double validation_s;
+	double validation_s; // of the rank with most, for which the others wait
+	int validates_alone; // number of that rank if another has far less; -1
 	double checkpoint_s;
 	// Steady iterations.
 	bool iterations; // there are some
@@ -267,6 +268,7 @@ struct facts {
 	double batch_tensors; // of the training loader
 	double prefetch; // batches that each of its workers prepares ahead; NAN: not known
 	double padding; // the share of its sequences of tokens that is padding; NAN: none seen
+	double padding_common; // the same in which all sequences of a batch have padding
 	// Short operations in forward and backward: share of the samples there, and of the
 	// iterations' time; and that of the interpreter there.
 	double calls_of_steps;
@@ -334,6 +336,7 @@ struct facts {
 	// The function that torch.compile gave up on, from the job: escape it; NULL: none. After
 	// how many graphs; NAN: not known.
 	const char *compile_limit_at;
+	bool eager; // Keras executes operations one by one
 	double compile_limit;
 	// Results that each of the first steps read from the GPU, at least; NAN: none, or not
 	// known.

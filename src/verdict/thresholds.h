@@ -10,6 +10,9 @@
 
 // A cause with a smaller share is not reported: removing it would not be noticed.
 #define WORTH 0.05
+// Validation of one rank exceeds that of another by more than this part of the training time: they
+// do not share it.
+#define ALONE_MOST 0.02
 // A wait for data below this share of an iteration is jitter of the queue (1 to 3 % seen in jobs
 // whose loader was always ahead).
 #define JITTER 0.04
@@ -133,6 +136,8 @@
 #define UPDATES_HEAVY 0.15
 // A share of padding that is worth another order of samples.
 #define PADDED 0.15
+// More than half of the tokens is worth a word beside the cause.
+#define PADDED_MOSTLY 0.5
 // Share of the waits that were looked at, so that those missed are of the same kind.
 #define NEARLY_ALL 0.8
 // Garbage collections of 2 ms per iteration: the script calls gc.collect(). By itself Python makes

@@ -57,6 +57,13 @@ counts_equal() {
 	counts_equal left_early endless cycled looked_at workers_anew pictures graphed
 }
 
+@test "loops over a loader: evaluations between two steps" {
+	counts_equal validated_within looked_at_within teacher_within
+	[ "$(python_sql validated_within.strain "SELECT count(*) FROM span WHERE name = 'validation'")" = 7 ]
+	[ "$(python_sql validated_within.strain "SELECT count(*) FROM span v JOIN span i ON i.kind = 'iteration'
+		AND i.start_ns < v.end_ns AND v.start_ns < i.end_ns WHERE v.name = 'validation'")" = 0 ]
+}
+
 @test "several optimizers are one iteration a batch" {
 	counts_equal dcgan critic zipped
 }

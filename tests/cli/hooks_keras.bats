@@ -53,6 +53,19 @@ validation|None' ]
 	cmp with without
 }
 
+@test "Keras: a model that runs eagerly, and the verdict that says so" {
+	needs_keras tensorflow
+	record "$PYTHON" "$FIT" eagerly >with
+	[ "$(run_key run.strain compile_eager)" = 1 ]
+	"$STRAIN" show run.strain | tr -s ' \n' ' ' >show
+	grep -q 'remove run_eagerly=True' show || { cat show && false; }
+	"$PYTHON" "$FIT" eagerly >without
+	cmp with without
+	rm run.strain
+	record "$PYTHON" "$FIT" fit >/dev/null
+	[ -z "$(run_key run.strain compile_eager)" ]
+}
+
 # One that is alive when the interpreter ends waits for its generator for ever.
 @test "Keras on TensorFlow: no iterator outlives fit" {
 	needs_keras tensorflow

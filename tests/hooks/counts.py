@@ -96,6 +96,69 @@ class Dicts(Dataset):
         return {"name": str(index), "input": torch.full((8,), float(index)), "label": index % 2}
 
 
+def every_fourth(count, evaluate, sizes=(8, 8, 8, 8, 8, 8, 2)):
+    """Calls evaluate(model) after every fourth step, in the middle of an epoch."""
+    model, loader = mlp(), DataLoader(rows(sum(sizes)), 8, shuffle=True)
+    optimizer, steps = sgd(model), 0
+    for _ in range(4):
+        for x, y in loader:
+            optimizer.zero_grad()
+            functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+            count.step(len(x))
+            steps += 1
+            if steps % 4 == 0:
+                evaluate(model)
+        count.epochs += 1
+
+
+@case
+def validated_within(count):
+    """Batches that the script cuts out of held-out samples, between two steps."""
+    held_out = torch.randn(40, 8)
+
+    @torch.no_grad()
+    def evaluate(model):
+        model.eval()
+        for i in range(0, 40, 8):
+            model(held_out[i : i + 8]).sum().item()
+        model.train()
+
+    every_fourth(count, evaluate)
+    count.phases = ["data", "forward", "backward", "optimizer", "validation"]
+
+
+@case
+def looked_at_within(count):
+    """A copy of the model makes a sample or two between two steps, and a teacher is asked in each."""
+    copy = mlp().eval()
+
+    @torch.no_grad()
+    def evaluate(model):
+        copy(torch.randn(1, 8)).sum().item()
+        copy(torch.randn(1, 8)).sum().item()
+
+    every_fourth(count, evaluate)
+    count.phases, count.absent = ["data", "forward", "backward", "optimizer"], ["validation"]
+
+
+@case
+def teacher_within(count):
+    """A teacher is asked once after each step."""
+    teacher, model, loader = mlp().eval(), mlp(), DataLoader(rows(50), 8)
+    optimizer = sgd(model)
+    for _ in range(3):
+        for x, y in loader:
+            optimizer.zero_grad()
+            functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+            with torch.no_grad():
+                teacher(x).sum().item()
+            count.step(len(x))
+        count.epochs += 1
+    count.phases, count.absent = ["data", "forward", "backward", "optimizer"], ["validation"]
+
+
 @case
 def graphed(count):
     """weiaicunzai/pytorch-cifar100: the model is called before the loop, to draw its graph."""

@@ -50,6 +50,12 @@ def fit():
     tell(model.fit(x, y, validation_data=(x[:32], y[:32]), **options))
 
 
+def eagerly():
+    """Layers of which each operation is dispatched by itself."""
+    x, y = arrays(320)
+    tell(network(run_eagerly=True).fit(x, y, batch_size=4, epochs=8, verbose=0))
+
+
 def slow():
     """Every batch takes 30 ms to prepare, in a data set of TensorFlow's."""
     import tensorflow as tf
@@ -178,5 +184,5 @@ def eager():
 
 if __name__ == "__main__":
     ways = {"fit": fit, "slow": slow, "several": several, "raises": raises, "generator": generator}
-    ways.update(forks=forks, taped=taped, eager=eager, agent=agent)
+    ways.update(eagerly=eagerly, forks=forks, taped=taped, eager=eager, agent=agent)
     ways[sys.argv[1]]()

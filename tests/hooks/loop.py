@@ -83,7 +83,7 @@ class Job:
     """Calls the functions of a loop as a job would that does anything in any order."""
 
     def __init__(self, modules, brief_ns):
-        self.module, ring, pass_module = modules
+        self.module, ring, pass_module, _ = modules
         self.clock = Clock()
         for module in modules:
             module.monotonic_ns = self.clock
@@ -93,6 +93,7 @@ class Job:
         self.loaders = [pass_module.Loader() for _ in range(3)]
         self.runs = []
         self.closures = []
+        self.model = type("Model", (), {"training": False})
 
     def iterate(self, which, gradients, length):
         """A loader is iterated over."""
@@ -135,6 +136,18 @@ class Job:
         elif inside == 4:
             self.runs[-1].left()
         self.loop.step_ends(optimizer)
+
+    def evaluate(self, times):
+        """A model in evaluation mode, without gradients."""
+        calls = self.loop.calls
+        for _ in range(times):
+            self.clock.now_ns += 6
+            seen = not self.loop.stage  # as in the patch of modules
+            if seen:
+                calls.begins(self.model, False)
+            self.clock.now_ns += 6
+            if seen:
+                calls.ends()
 
     def phase(self, name):
         """A checkpoint, or a collective."""
@@ -183,17 +196,19 @@ def batch(chaos):
     if random.random() < 1 - chaos / 3:
         odd = random.random() < chaos
         yield "step", random.choice((1, 5)) if odd else 1, random.randrange(5) if odd else 0
+    if random.random() < chaos:
+        yield "evaluate", random.randrange(1, 6)
 
 
 def load(folder):
     """The modules of the hooks that are looked at."""
     sys.path.insert(0, folder)
-    names = ("strain_loop", "strain_ring", "strain_pass")
+    names = ("strain_loop", "strain_ring", "strain_pass", "strain_calls")
     for name in names:
         sys.modules.pop(name, None)
     try:
         loop, ring = (importlib.import_module(name) for name in names[:2])
-        return loop, ring, sys.modules.get("strain_pass", loop)
+        return loop, ring, sys.modules.get("strain_pass", loop), sys.modules["strain_calls"]
     finally:
         sys.path.remove(folder)
 

@@ -295,13 +295,14 @@ def exchanging_once(job):
     exchanging(job, True)
 
 
-def padded(job):
+def padded(job, least=0):
     """Sequences of different lengths, padded to the longest of their batch."""
     sequences = [torch.randint(1, 100, (8 * (1 + i % 4),)) for i in range(100)]
     embedding = torch.nn.Embedding(100, 8)
 
     def together(batch):
-        return torch.nn.utils.rnn.pad_sequence(batch, batch_first=True)
+        tokens = torch.nn.utils.rnn.pad_sequence(batch, batch_first=True)
+        return functional.pad(tokens, (0, max(0, least - tokens.shape[1])))
 
     for tokens in DataLoader(sequences, batch_size=20, collate_fn=together):
         job.optimizer.zero_grad()
@@ -643,6 +644,11 @@ def compiled(job):
         loss.backward()
         job.optimizer.step()
         print(loss.item().hex())
+
+
+def fixed_length(job):
+    """Sequences of different lengths, padded to one."""
+    padded(job, 48)
 
 
 def exits(job):

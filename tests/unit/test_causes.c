@@ -400,6 +400,14 @@ static void what_is_not_known_is_not_sure(void **state)
 	f.validation_s = 6; // of ten seconds: two that are alike
 	causes_find(&f, &c);
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_VALIDATION);
+	_cleanup_text_ struct text t = {0};
+	f.validates_alone = 0;
+	sentence_append_headline(&t, &f, &c.items[0]);
+	assert_non_null(strstr(t.data, ", on rank 0 alone"));
+	struct verdict v = {0};
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_non_null(suggests(&v, "validate half as often, or on all ranks, each a part"));
+	verdict_done(&v);
 	f.parts = false;
 	causes_find(&f, &c);
 	assert_int_equal(c.n, 0);
@@ -1755,6 +1763,29 @@ static void functions_that_watch_modules(void **state)
 	verdict_done(&v);
 }
 
+// Keras with run_eagerly.
+static void operations_one_by_one(void **state)
+{
+	(void)state;
+	struct facts f = job(0.01);
+	struct causes c;
+	struct verdict v = {0};
+	_cleanup_text_ struct text t = {0};
+	f.framework = FRAMEWORK_KERAS;
+	f.eager = true;
+	f.code = (struct code_facts){.samples = 1000, .cpus = 1};
+	f.code.share[CODE_INTERPRETER] = 0.57;
+	f.code.share[CODE_FRAMEWORK] = 0.43;
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
+	sentence_append_headline(&t, &f, &c.items[0]);
+	assert_says(t.data, "host-bound: Keras executes each operation by itself (run_eagerly); "
+			    "the Python interpreter takes");
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_says(v.suggestions[0].action, "compile the step: remove run_eagerly=True");
+	verdict_done(&v);
+}
+
 static void sequences_that_are_padded(void **state)
 {
 	(void)state;
@@ -1772,7 +1803,25 @@ static void sequences_that_are_padded(void **state)
 	verdict_done(&v);
 
 	v = (struct verdict){0};
+	f.padding = 0.86;
+	f.padding_common = 0.75;
+	_cleanup_text_ struct text t = {0};
+	sentence_append_headline(&t, &f, &c.items[0]);
+	assert_non_null(strstr(t.data, "; 86 % of the tokens are padding"));
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_null(suggests(&v, "batch sequences"));
+	s = suggests(&v, "pad each batch only to its longest sequence, not to a fixed length");
+	assert_non_null(s);
+	double share = c.items[0].share.value;
+	assert_float_equal(s->gain.low, 1 / (1 - share * 0.75), 1e-6);
+	assert_float_equal(s->gain.high, 1 / (1 - share * 0.9375), 1e-6);
+	assert_float_equal(s->gain.value, sqrt(s->gain.low * s->gain.high), 1e-6);
+	assert_int_equal(s->kind, GAIN_ESTIMATED);
+	verdict_done(&v);
+
+	v = (struct verdict){0};
 	f.padding = 0.1;
+	f.padding_common = NAN;
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_null(suggests(&v, "batch sequences"));
 	verdict_done(&v);
@@ -2049,6 +2098,7 @@ int main(void)
 		cmocka_unit_test(passes_that_keep_the_graph),
 		cmocka_unit_test(functions_that_watch_modules),
 		cmocka_unit_test(sequences_that_are_padded),
+		cmocka_unit_test(operations_one_by_one),
 		cmocka_unit_test(tables_with_dense_gradients),
 		cmocka_unit_test(a_rank_that_was_recorded_alone_waits_for_the_others),
 		cmocka_unit_test(a_rank_whose_data_are_on_their_way_waits_for_the_network),

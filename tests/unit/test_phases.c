@@ -403,6 +403,22 @@ static void test_ranks_that_go_their_own_ways(void **state)
 	assert_true(isnan(p->ranks[0].waits));
 }
 
+// Validation of a rank between its iterations, while the others wait in a collective.
+static void test_one_rank_validates(void **state)
+{
+	struct made *m = *state;
+	put_ranks_in_step(m, 100 * MS);
+	put_phase_of(m, "validation", 1000 * MS, 400 * MS, 200, "{\"pid\":77}");
+	put_phase_of(m, "checkpoint", 1400 * MS, 50 * MS, 200, "{\"pid\":77}");
+	put_phase(m, "communication", 1000 * MS, 450 * MS);
+	const struct phases *p = analyse(m, 1500 * MS);
+	assert_int_equal(p->n_ranks, 2);
+	NEAR(p->ranks[0].validation_s, 0, 1e-9);
+	NEAR(p->ranks[1].validation_s, 0.4, 1e-9);
+	NEAR(p->ranks[1].checkpoint_s, 0.05, 1e-9);
+	assert_int_equal(p->items[PHASE_VALIDATION].spans, 0);
+}
+
 // A rank without forward: of its backward nobody knows how much is a wait.
 static void test_a_rank_without_forward(void **state)
 {
@@ -843,6 +859,7 @@ int main(void)
 			test_more_threads_than_there_is_room_for, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_warm_up, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_one_rank_validates, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_compiled_rarely, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_compiled_often, setup, teardown),
 	};

@@ -214,6 +214,9 @@ function leftOut(it: Iterations): string {
 	if (it.warm_up > 0) {
 		parts.push(`the first ${it.warm_up === 1 ? 'is' : digits(it.warm_up) + ' are'} warm-up and excluded`);
 	}
+	if (it.compiled > 0) {
+		parts.push(`${digits(it.compiled)} in which the framework compiled code (${duration(it.compiled_s)}) excluded`);
+	}
 	if (it.incomplete !== null) {
 		parts.push(it.incomplete);
 	}
