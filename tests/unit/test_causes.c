@@ -379,6 +379,16 @@ static void sentences_and_advice_fit(void **state)
 	}
 }
 
+static const struct suggestion *suggests(const struct verdict *v, const char *action)
+{
+	for (size_t i = 0; i < v->n_suggestions; i++) {
+		if (strncmp(v->suggestions[i].action, action, strlen(action)) == 0) {
+			return &v->suggestions[i];
+		}
+	}
+	return NULL;
+}
+
 // However sure the phases are: what nothing else supports, or is seen too seldom, is not sure.
 static void what_is_not_known_is_not_sure(void **state)
 {
@@ -1002,16 +1012,6 @@ static void collections_that_hooks_timed(void **state)
 	causes_find(&f, &c);
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
 	assert_float_equal(c.items[0].share.value, 0.6, 1e-9);
-}
-
-static const struct suggestion *suggests(const struct verdict *v, const char *action)
-{
-	for (size_t i = 0; i < v->n_suggestions; i++) {
-		if (strncmp(v->suggestions[i].action, action, strlen(action)) == 0) {
-			return &v->suggestions[i];
-		}
-	}
-	return NULL;
 }
 
 // Spans of the hooks: functions that JAX compiles in each iteration, and short calls of Keras'
