@@ -8,12 +8,14 @@ call. On TensorFlow it includes the wait for the batch, but tf.data stores, for 
 batches of an iterator, the time from each batch's arrival to the request for the next. The rest of
 the time from call to call was the wait. tf.data is queried every half second or 64 steps; until then,
 marks of iterations wait. If the wait is unknown (a fit's first step, which may be compiled, and an
-epoch's last one), the step includes it.
+epoch's last one), the step includes it. Batches of Python code (a PyDataset, a generator) are counted and timed as
+it makes them.
 
 Nothing here touches a tensor, changes what is compiled, or waits for a device.
 """
 
 import atexit
+import collections
 import functools
 import os
 import sys
@@ -29,6 +31,7 @@ from strain_ring import CHECKPOINT, DATA, STEP, VALIDATION
 ASKED_STEPS = 64
 ASKED_NS = 500000000
 GAPS_KEPT = 100  # by tf.data
+MADE_KEPT = 65536  # batches that a generator is ahead of the steps
 SEARCHED = 16  # items of a batch, or chained data sets, examined
 # Data sets that form batches, and those that leave batches unchanged.
 BATCHING = ("BatchDataset", "PaddedBatchDataset", "ParallelBatchDataset")
@@ -46,12 +49,13 @@ def hook(keras, report):
 class Call:
     """One call of the compiled step."""
 
-    __slots__ = ("iteration", "began_ns", "called_ns", "ended_ns", "samples", "traced")
+    __slots__ = ("iteration", "began_ns", "called_ns", "ready_ns", "ended_ns", "samples", "traced")
 
     def __init__(self, iteration, began_ns, called_ns, samples, traced):
         self.iteration = iteration
         self.began_ns = began_ns  # start of the iteration: the end of the one before
         self.called_ns = called_ns
+        self.ready_ns = 0  # when Python code had made its last batch; 0: unknown
         self.ended_ns = 0
         self.samples = samples
         self.traced = traced  # it may have been compiled first
@@ -73,6 +77,7 @@ class Fit:
         self.call = None  # the call in progress
         self.calls = []  # calls whose marks wait
         self.iterator = None
+        self.adapter = None  # the batches' source, if it is Python code whose batches are counted
         self.per_call = 1
         self.nominal = -1  # samples of a call
         self.remainder = SAME  # samples of an epoch's last call; -1: unknown
@@ -102,7 +107,7 @@ class Fit:
                 self.ring.iteration_cancel(self.last_ns)
         elif self.calls:
             last = self.calls[-1]
-            if self.remainder != SAME and last.samples >= 0:
+            if self.remainder != SAME and self.nominal >= 0:
                 last.samples = self.remainder
             self.flush(True)
         self.call = None
@@ -121,9 +126,10 @@ class Fit:
 
     # Iterations --------------------------------------------------------------------------------
 
-    def take_iterator(self, iterator, per_call, nominal, remainder):
+    def take_iterator(self, iterator, per_call, nominal, remainder, adapter=None):
         """Sets the source of the next call's batches."""
         if self.validations == 0:
+            self.adapter = adapter
             if iterator is not self.iterator:
                 self.flush(True)
                 self.iterator = iterator
@@ -143,6 +149,8 @@ class Fit:
         if call is None:
             return
         self.last_ns = call.ended_ns = monotonic_ns()
+        if self.adapter is not None:
+            call.samples, call.ready_ns = self._counted()
         self.iteration += 1
         if self.called < strain_hook.LOOK_AFTER:
             self.called += 1
@@ -156,6 +164,14 @@ class Fit:
         asked = call.ended_ns - self.calls[0].called_ns > ASKED_NS
         if asked or len(self.calls) * self.per_call >= ASKED_STEPS:
             self.flush(False)
+
+    def _counted(self):
+        """Samples of the batches that a call has taken from a generator, and when the last was ready; -1, 0: unknown."""
+        made = getattr(self.adapter, "_strain_made", ())
+        if len(made) < self.per_call:
+            return -1, 0
+        counts, times = zip(*[made.popleft() for _ in range(self.per_call)])
+        return sum(counts) if min(counts) >= 0 else -1, max(times)
 
     def begin_saving(self):
         """A checkpoint; between two steps it belongs to neither's iteration."""
@@ -206,6 +222,8 @@ class Fit:
 
     def _waits(self, calls, ends):
         """The wait of each call; -1: unknown."""
+        if all(call.ready_ns for call in calls):
+            return [max(call.ready_ns - call.called_ns, 0) for call in calls]
         gaps = self.gaps(self.iterator) if self.gaps else ()
         waits = [-1] * len(calls)
         per = self.per_call
@@ -236,7 +254,7 @@ class Fit:
         while self.validations > 0:
             self.end_validation()
         # An iterator over a Python generator cannot end once the interpreter does: the job would hang.
-        self.iterator = None
+        self.iterator = self.adapter = None
 
 
 class Keras:
@@ -250,6 +268,7 @@ class Keras:
         self.version = str(getattr(keras, "__version__", "0"))
         self.backend = "tensorflow" if self.version.startswith("2.") else keras.config.backend()
         self.gaps = None
+        self.counting = ()  # adapters whose batches are counted
         self.described = False  # the data of the first fit were reported
         self.folder = os.path.dirname(os.path.abspath(keras.__file__)) + os.sep
 
@@ -267,6 +286,8 @@ class Keras:
         self.hook.feature("checkpoint", self._hook_checkpoint)
         if self.backend == "tensorflow":
             self.hook.feature("tape", self._hook_tape)
+            if not self.version.startswith("2."):
+                self.hook.feature("generators", self._hook_generators)
         if "STRAIN_SHORT" in os.environ:
             self.hook.feature("short", self._hook_short)
         if "STRAIN_SET" in os.environ:
@@ -438,13 +459,54 @@ class Keras:
 
         return __next__
 
+    def _hook_generators(self):
+        """Batches of Python code (a PyDataset, a generator) have no size that is known before."""
+        adapters = "keras.src.trainers.data_adapters."
+        datasets = sys.modules[adapters + "py_dataset_adapter"].PyDatasetAdapter
+        generators = sys.modules[adapters + "generator_data_adapter"].GeneratorDataAdapter
+        self.hook.patch(datasets, "_get_iterator", self._wrap_dataset)
+        self.hook.patch(generators, "__init__", self._wrap_generator)
+        self.counting = datasets, generators
+
+    def _wrap_dataset(self, original):
+        def _get_iterator(adapter):
+            return self._count(adapter, original(adapter))
+
+        return _get_iterator
+
+    def _wrap_generator(self, original):
+        def __init__(adapter, *arguments, **options):
+            original(adapter, *arguments, **options)
+            plain = adapter.generator
+            adapter.generator = lambda: self._count(adapter, plain())
+
+        return __init__
+
+    def _count(self, adapter, batches):
+        """The same batches, whose samples are counted as they are taken."""
+        if not self.hook.on:
+            return batches
+        made = adapter._strain_made = collections.deque(maxlen=MADE_KEPT)
+
+        def counted():
+            for batch in batches:
+                ready_ns = monotonic_ns()
+                try:
+                    made.append((_samples_of(batch), ready_ns))
+                except Exception:
+                    made.append((-1, ready_ns))
+                yield batch
+
+        return counted()
+
     def _take_source(self, fit, source, iterator):
         known = getattr(source, "_strain", None)
         if known is None:
             adapter = source.data_adapter
             known = source._strain = _sizes(adapter, int(source.steps_per_execution))
             self._describe(fit, known, _batches_of(source, adapter))
-        fit.take_iterator(iterator, *known)
+        counts = isinstance(source.data_adapter, self.counting)
+        fit.take_iterator(iterator, *known, source.data_adapter if counts else None)
 
     def _wrap_enumerate(self, original):
         def enumerate_epochs(handler, *arguments, **options):

@@ -32,7 +32,7 @@ nothing_crosses() {
 @test "Keras on TensorFlow: fit, validated and saved" {
 	needs_keras tensorflow
 	record "$PYTHON" "$FIT" fit >with
-	[[ "$(run_key run.strain hooks)" == *"keras 3."*" on tensorflow: step, data, checkpoint, tape, ("* ]]
+	[[ "$(run_key run.strain hooks)" == *"keras 3."*" on tensorflow: step, data, checkpoint, tape, generators, ("* ]]
 	[ -z "$(run_key run.strain hooks_missing)" ]
 	# The wait of the first step, which is compiled, is not told from it, nor that of an epoch's last.
 	[ "$(spans)" = 'epoch|epoch|2|200
@@ -51,6 +51,25 @@ validation|None' ]
 	nothing_crosses
 	"$PYTHON" "$FIT" fit >without
 	cmp with without
+}
+
+@test "Keras on TensorFlow: samples of batches that Python code makes" {
+	needs_keras tensorflow
+	local way
+	for way in sequence threads; do
+		rm -f run.strain
+		record "$PYTHON" "$FIT" $way >with
+		[ -z "$(run_key run.strain hooks_missing)" ]
+		[ "$(python_sql run.strain "SELECT group_concat(samples, ' ') FROM (SELECT samples FROM span
+			WHERE kind = 'iteration' ORDER BY start_ns)")" = \
+			"16 16 16 16 16 16 4 16 16 16 16 16 16 4 4 8 12 16" ]
+		nothing_crosses
+		# A batch of the first takes 30 ms, so that all but some steps wait.
+		[ "$way" = threads ] || [ "$(python_sql run.strain "SELECT sum(end_ns - start_ns) BETWEEN 100e6 AND 700e6
+			FROM span WHERE name = 'data'")" = 1 ]
+		"$PYTHON" "$FIT" $way >without
+		cmp with without
+	done
 }
 
 @test "Keras: a model that runs eagerly, and the verdict that says so" {
@@ -265,7 +284,7 @@ phase|validation|2|None' ]
 		"$PYTHON" "$FIT" "$way" >without
 		cmp with without
 	done
-	[[ "$(run_key run.strain hooks)" == *"keras 2."*" on tensorflow: step, data, checkpoint, tape, ("* ]]
+	[[ "$(run_key run.strain hooks)" == *"keras 2."*" on tensorflow: step, data, checkpoint, tape, generators, ("* ]]
 }
 
 @test "Keras on JAX" {

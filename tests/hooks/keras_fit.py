@@ -122,6 +122,33 @@ def forks():
     tell(network().fit(x, y, batch_size=SIZE, verbose=0, callbacks=[Fork()]))
 
 
+def sequence(workers=1):
+    """Batches of a PyDataset, the last one smaller, and batches of a generator, of any size."""
+    x, y = arrays()
+
+    class Batches(keras.utils.PyDataset):
+        def __len__(self):
+            return -(-SAMPLES // SIZE)
+
+        def __getitem__(self, at):
+            time.sleep(0.03)
+            part = slice(at * SIZE, min((at + 1) * SIZE, SAMPLES))
+            return x[part], y[part]
+
+    def sizes():
+        for size in (4, 8, 12, 16):
+            yield x[:size], y[:size]
+
+    model = network()
+    tell(model.fit(Batches(workers=workers), validation_data=Batches(), epochs=2, shuffle=False, verbose=0))
+    tell(model.fit(sizes(), epochs=1, verbose=0))
+
+
+def threads():
+    """The same, prepared by three threads."""
+    sequence(3)
+
+
 def generator():
     """Batches from a generator, until there are none."""
     x, y = arrays()
@@ -184,5 +211,5 @@ def eager():
 
 if __name__ == "__main__":
     ways = {"fit": fit, "slow": slow, "several": several, "raises": raises, "generator": generator}
-    ways.update(eagerly=eagerly, forks=forks, taped=taped, eager=eager, agent=agent)
+    ways.update(eagerly=eagerly, sequence=sequence, threads=threads, forks=forks, taped=taped, eager=eager, agent=agent)
     ways[sys.argv[1]]()
