@@ -284,7 +284,7 @@ phase|validation|2|None' ]
 		"$PYTHON" "$FIT" "$way" >without
 		cmp with without
 	done
-	[[ "$(run_key run.strain hooks)" == *"keras 2."*" on tensorflow: step, data, checkpoint, tape, generators, ("* ]]
+	[[ "$(run_key run.strain hooks)" == *"keras 2."*" on tensorflow: step, data, checkpoint, tape, ("* ]]
 }
 
 @test "Keras on JAX" {
