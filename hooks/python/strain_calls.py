@@ -13,7 +13,7 @@ rule):
   critic. If a loader feeds the training, they begin no iteration: between its passes they make
   pictures or samples to look at.
 - Between an iteration and the request for the next batch of a pass, the third such call of a model in evaluation
-  mode shows that all of them are a validation. One or two are no phase.
+  mode shows that all of them are a validation, unless they follow each step. One or two are no phase.
 """
 
 from time import monotonic_ns
@@ -21,6 +21,7 @@ from time import monotonic_ns
 from strain_ring import FORWARD, VALIDATION
 
 GAP_NS = 100000  # calls no further apart are one span: between them is only the loop itself
+FIRST_TURN = 1, 1  # after the first step of the first epoch
 IN_A_ROW = 3  # calls of a model not known to train, until they are a validation
 MODELS_KEPT = 256
 SEARCHED = 8  # arguments searched for a tensor
@@ -31,8 +32,8 @@ TRAINS, EVALUATES, BESIDE = 1, 2, 3
 class Calls:
     """The outermost calls of one thread. All times are from monotonic_ns."""
 
-    __slots__ = ("loop", "inside", "began_ns", "ended_ns", "kind", "row", "turn", "trained", "validates",
-                 "samples")  # fmt: skip
+    __slots__ = ("loop", "inside", "began_ns", "ended_ns", "kind", "row", "turn", "turned", "acts", "trained",
+                 "validates", "samples")  # fmt: skip
 
     def __init__(self, loop):
         self.loop = loop
@@ -42,6 +43,8 @@ class Calls:
         self.kind = 0  # of the call in progress; 0: it is not marked
         self.row = []  # starts and ends of evaluations that may be a validation
         self.turn = None  # (epoch, number of the next iteration), if they are between two of a pass
+        self.turned = None  # where such evaluations were so many last
+        self.acts = False  # they follow each step: an agent acts, pictures are made, teachers are asked
         self.trained = set()  # ids of modules called in training mode with gradients
         self.validates = False  # a validation is in progress
         self.samples = -1  # in the first call since the last backward
@@ -50,16 +53,19 @@ class Calls:
         """The outermost module is called."""
         self.kind = 0
         if self.loop.is_free():
+            if self.turn is not None:
+                self._settle_row()
+                self.turn = None
             self.kind = self._kind_of(module, gradients)
             (self._trains, self._evaluates, self._goes_beside)[self.kind - 1](module, monotonic_ns())
-        elif not (gradients or module.training) and self.loop.has_turned(self.validates):
+        elif not (gradients or module.training or self.acts) and self.loop.has_turned(self.validates):
             self._evaluates_between(module)
 
     def ends(self):
         """Ends the call begun last."""
         if self.kind:
             self.ended_ns = monotonic_ns()
-            if self.kind == EVALUATES and not self.validates:
+            if self.kind == EVALUATES and self.row:  # a phase within the call may have settled it
                 self.row[-1][1] = self.ended_ns
 
     def _kind_of(self, module, gradients):
@@ -103,12 +109,21 @@ class Calls:
             return
         self._flush()
         self.row.append([now_ns, now_ns])
+        if self.turn is not None and (len(self.row) < IN_A_ROW or self._follows_each_step()):
+            return
         if id(module) in self.trained or len(self.row) >= IN_A_ROW:
             began_ns = self.row[0][0]
             self.row.clear()
             self.loop.validation_begins()
             self.loop.ring.begin(VALIDATION, began_ns)
             self.validates = True
+
+    def _follows_each_step(self):
+        """Whether the evaluations are no validation: they also followed the step before, or follow the first."""
+        before, self.turned = self.turned, self.turn
+        epoch, number = self.turn
+        self.acts = self.acts or before == (epoch, number - 1)
+        return self.acts or self.turn == FIRST_TURN or before == self.turn
 
     def _evaluates_between(self, module):
         """A model is evaluated after an iteration of a pass that goes on."""

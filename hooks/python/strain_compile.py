@@ -27,19 +27,27 @@ class Compiler:
         self.hook = hook
         self.tell = tell
         self.gave_up = False
-        self.local = threading.local()  # began_ns
-        handler = sys.modules["torch._dynamo.callback"].callback_handler
-        handler.register_start_callback(self._begins)
-        handler.register_end_callback(self._ends)
+        self.began = 0, 0  # thread and time of the outermost compilation of all threads, which callbacks tell
+        self.handler = sys.modules["torch._dynamo.callback"].callback_handler
+        self._register()
+        self.clear = self.handler.clear
+        self.handler.clear = self._clear  # of torch._dynamo.reset()
         logging.getLogger("torch._dynamo.convert_frame").addFilter(self._read)
 
+    def _register(self):
+        self.handler.register_start_callback(self._begins)
+        self.handler.register_end_callback(self._ends)
+
+    def _clear(self):
+        self.clear()
+        self._register()
+
     def _begins(self, *_):
-        self.local.began_ns = monotonic_ns()
+        self.began = threading.get_ident(), monotonic_ns()
 
     def _ends(self, *_):
-        began_ns = getattr(self.local, "began_ns", None)  # an inner one may have begun elsewhere
-        self.local.began_ns = None
-        if began_ns is not None and self.hook.on:
+        (thread, began_ns), self.began = self.began, (0, 0)
+        if thread == threading.get_ident() and self.hook.on:
             strain_spans.put("torch.compile", began_ns, monotonic_ns())
 
     def _read(self, record):

@@ -7,7 +7,7 @@ is hooked, so a custom training step (`train_step`) is marked as well. A step is
 call. On TensorFlow it includes the wait for the batch, but tf.data stores, for the last hundred
 batches of an iterator, the time from each batch's arrival to the request for the next. The rest of
 the time from call to call was the wait. tf.data is queried every half second or 64 steps; until then,
-marks of iterations wait. If the wait is unknown (a fit's first step, which may be compiled, and an
+marks of iterations wait. If the wait is unknown (a fit's first step, which may be compiled, and with tf.data an
 epoch's last one), the step includes it. Batches of Python code (a PyDataset, a generator) are counted and timed as
 it makes them.
 
@@ -31,7 +31,7 @@ from strain_ring import CHECKPOINT, DATA, STEP, VALIDATION
 ASKED_STEPS = 64
 ASKED_NS = 500000000
 GAPS_KEPT = 100  # by tf.data
-MADE_KEPT = 65536  # batches that a generator is ahead of the steps
+MADE_KEPT = 4096  # batches that a generator is ahead of the steps
 SEARCHED = 16  # items of a batch, or chained data sets, examined
 # Data sets that form batches, and those that leave batches unchanged.
 BATCHING = ("BatchDataset", "PaddedBatchDataset", "ParallelBatchDataset")
@@ -167,10 +167,11 @@ class Fit:
 
     def _counted(self):
         """Samples of the batches that a call has taken from a generator, and when the last was ready; -1, 0: unknown."""
-        made = getattr(self.adapter, "_strain_made", ())
-        if len(made) < self.per_call:
+        made = getattr(self.adapter, "_strain_made", None)
+        try:
+            counts, times = zip(*[made.popleft() for _ in range(self.per_call)])
+        except (AttributeError, IndexError):
             return -1, 0
-        counts, times = zip(*[made.popleft() for _ in range(self.per_call)])
         return sum(counts) if min(counts) >= 0 else -1, max(times)
 
     def begin_saving(self):
@@ -268,6 +269,7 @@ class Keras:
         self.version = str(getattr(keras, "__version__", "0"))
         self.backend = "tensorflow" if self.version.startswith("2.") else keras.config.backend()
         self.gaps = None
+        self.eager = False  # a fit was
         self.counting = ()  # adapters whose batches are counted
         self.described = False  # the data of the first fit were reported
         self.folder = os.path.dirname(os.path.abspath(keras.__file__)) + os.sep
@@ -370,18 +372,22 @@ class Keras:
     def _wrap_train_begin(self, original):
         def on_train_begin(*arguments, **options):
             self._begin(True)
-            self._tell_eager(arguments[0])
+            self._tell_eager(*arguments[:1])
             return original(*arguments, **options)
 
         return on_train_begin
 
-    def _tell_eager(self, callbacks):
-        """Whether each operation is dispatched by itself: a setting of the model, or of TensorFlow."""
+    def _tell_eager(self, callbacks=None):
+        """Whether each operation is dispatched by itself: a setting of the model, or of TensorFlow. One fit that is
+        compiled shows that the job is not eager."""
         try:
             model = getattr(callbacks, "_model", None) or callbacks.model
             tensorflow = sys.modules.get("tensorflow") if self.backend == "tensorflow" else None
             if model.run_eagerly or tensorflow is not None and tensorflow.config.functions_run_eagerly():
                 self.report.say("compile_eager", "1")
+                self.eager = True
+            elif self.eager:
+                self.report.say("compile_eager", "0")
         except Exception:
             pass  # a model of another kind: only this advice is lost
 
@@ -470,23 +476,31 @@ class Keras:
 
     def _wrap_dataset(self, original):
         def _get_iterator(adapter):
-            return self._count(adapter, original(adapter))
+            batches = original(adapter)
+            try:
+                return self._count(_made_of(adapter), batches)
+            except Exception as error:
+                self.hook.fail(error)
+                return batches
 
         return _get_iterator
 
     def _wrap_generator(self, original):
         def __init__(adapter, *arguments, **options):
             original(adapter, *arguments, **options)
-            plain = adapter.generator
-            adapter.generator = lambda: self._count(adapter, plain())
+            try:
+                made, plain = _made_of(adapter), adapter.generator  # no reference to the adapter itself
+                adapter.generator = lambda: self._count(made, plain())
+            except Exception as error:
+                self.hook.fail(error)
 
         return __init__
 
-    def _count(self, adapter, batches):
+    def _count(self, made, batches):
         """The same batches, whose samples are counted as they are taken."""
         if not self.hook.on:
             return batches
-        made = adapter._strain_made = collections.deque(maxlen=MADE_KEPT)
+        made.clear()
 
         def counted():
             for batch in batches:
@@ -504,9 +518,9 @@ class Keras:
         if known is None:
             adapter = source.data_adapter
             known = source._strain = _sizes(adapter, int(source.steps_per_execution))
+            source._strain_counts = adapter if isinstance(adapter, self.counting) and _is_alone() else None
             self._describe(fit, known, _batches_of(source, adapter))
-        counts = isinstance(source.data_adapter, self.counting)
-        fit.take_iterator(iterator, *known, source.data_adapter if counts else None)
+        fit.take_iterator(iterator, *known, source._strain_counts)
 
     def _wrap_enumerate(self, original):
         def enumerate_epochs(handler, *arguments, **options):
@@ -659,6 +673,19 @@ class _Adapter2:
         self.batch_size = adapter.batch_size()
         self.num_batches = adapter.get_size()
         self.partial_batch_size = adapter.partial_batch_size()
+
+
+def _made_of(adapter):
+    """What its batches are counted in: (samples, when it was ready) of those that no step has taken yet."""
+    made = getattr(adapter, "_strain_made", None)
+    if made is None:
+        made = adapter._strain_made = collections.deque(maxlen=MADE_KEPT)
+    return made
+
+
+def _is_alone():
+    """Whether each step takes each batch: several workers share them."""
+    return sys.modules["tensorflow"].distribute.get_strategy().num_replicas_in_sync == 1
 
 
 def _samples_of(batch):

@@ -11,9 +11,8 @@ ITEMS = 16  # of a batch, searched for tokens
 ELEMENTS = 1 << 14  # of a tensor that are looked at: too few for PyTorch to start threads
 SHORTEST = 8  # elements of a sequence
 WORDS = 16  # different values, more than a mask or a one-hot vector has
+CHUNKS = 16  # pieces of ELEMENTS that are looked at
 
-
-CHUNKS = 16  # of so many elements at most
 
 def look(torch, batch):
     """Of the first tensor of tokens in a batch: elements that are padding, those of them after the end of the longest
@@ -49,6 +48,11 @@ def _count(torch, chunks):
     value = last.mode().values
     if int((last == value).sum()) < 2:
         return 0, 0, rows * columns
-    padding = [(tokens != value).flip(1).to(torch.uint8).argmax(1) for tokens in chunks]
+    padding = []
+    for tokens in chunks:
+        others = (tokens != value).flip(1)
+        counts = others.to(torch.uint8).argmax(1)
+        counts[~others.any(1)] = columns  # an empty sequence
+        padding.append(counts)
     least = min(int(each.min()) for each in padding)
     return sum(int(each.sum()) for each in padding), least * rows, rows * columns

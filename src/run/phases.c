@@ -821,6 +821,7 @@ struct gathering {
 	bool saved; // a checkpoint was written
 	double idle_s; // part of outside_s in no phase
 	struct named_work named[N_NAMED];
+	int64_t compiled_ns; // end of the last compilation of the main thread
 };
 
 // Time --------------------------------------------------------------------------------------------
@@ -1097,6 +1098,13 @@ static int take_own(
 	void *context, const struct timeline_thread *thread, const struct timeline_own *span)
 {
 	struct gathering *g = context;
+	if (thread->index == 0 && named_of_name(span->name) < N_COMPILERS) {
+		int64_t from_ns = span->start_ns > g->compiled_ns ? span->start_ns : g->compiled_ns;
+		g->p->compilations++;
+		g->p->compiling_s += span->end_ns > from_ns ? (double)(span->end_ns - from_ns) / 1e9
+		                                            : 0;
+		g->compiled_ns = span->end_ns > from_ns ? span->end_ns : g->compiled_ns;
+	}
 	bool apart = span->phase >= 0 && span->phase < N_KNOWN_PHASES &&
 	             phase_id_is_apart((enum phase_id)span->phase);
 	if (thread->index == 0 && span->inside && !apart) {

@@ -213,6 +213,8 @@ struct phases {
 	bool ranks_launched; // their numbers are the launcher's
 	bool waits_inferred; // phase_rank.waits is not marked, but inferred from backward
 	struct named_work named[N_NAMED]; // in its steady iterations
+	uint64_t compilations; // of the main thread, in the whole run
+	double compiling_s; // their time, that of one within another counted once
 	struct own_span *own; // each after its parent; siblings by total time, longest first
 	size_t n_own;
 	uint64_t own_left_out; // spans dropped because there was no room for more names

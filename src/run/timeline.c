@@ -77,6 +77,7 @@ struct first_pass_thread {
 	int64_t last_ns;
 	uint64_t warm_up;
 	uint64_t compiled; // uncut iterations after the warm-up that were compiled
+	uint64_t compiled_last; // place of the last one among `whole`, from 1; 0: none
 	bool compiles_rarely;
 	struct histogram lengths;
 	struct head *head; // [n_head], the first iterations
@@ -357,6 +358,7 @@ static int saw_iteration(void *context, sqlite3_stmt *row)
 	void *head = thread->head;
 	thread->whole++;
 	thread->compiled += compiled;
+	thread->compiled_last = compiled ? thread->whole : thread->compiled_last;
 	histogram_add(&thread->lengths, seconds, 1);
 	if (thread->n_head < WARM_UP_MAX + WINDOW) {
 		r = array_reserve(
@@ -495,7 +497,8 @@ static void count_compiled(struct first_pass_thread *thread)
 		thread->compiled -= i < thread->warm_up && thread->head[i].compiled;
 		last = thread->head[i].compiled ? i + 1 : last;
 	}
-	thread->compiles_rarely = thread->compiled < COMPILED_MANY &&
+	bool few = thread->compiled < COMPILED_MANY || thread->compiled_last <= thread->whole / 2;
+	thread->compiles_rarely = few &&
 	                          (double)thread->compiled < COMPILED_OFTEN * (double)thread->whole;
 	if (thread->compiles_rarely && last > thread->warm_up) {
 		for (size_t i = thread->warm_up; i < last; i++) {

@@ -67,9 +67,10 @@ enum named {
 // Returns N_NAMED for all other names.
 enum named named_of_name(const char *name);
 
-// Iterations in which code is compiled are rare if they are fewer than this part of all, and this
-// number: the second call of a function, a last batch of another size. torch.compile, which takes
-// seconds, gives up on a function after eight graphs.
+// Iterations in which code is compiled are rare if they are fewer than this part of all, and fewer
+// than this number or none in the second half: the second call of a function, a last batch of
+// another size, a shape for each bucket. torch.compile, which takes seconds, gives up on a function
+// after eight graphs.
 #define COMPILED_OFTEN 0.25
 #define COMPILED_MANY 5
 

@@ -520,6 +520,16 @@ static const struct compiler {
 	{NAMED_TORCH_COMPILE, KEEP_GRAPHS},
 };
 
+static const struct compiler *compiler_of(const struct facts *f)
+{
+	const struct compiler *most = compilers;
+	for (size_t i = 1; i < ARRAY_LENGTH(compilers); i++) {
+		bool more = f->named[compilers[i].spans].share > f->named[most->spans].share;
+		most = more ? &compilers[i] : most;
+	}
+	return most;
+}
+
 // Functions that are compiled or traced again and again: some are late in any job.
 static double compiles(const struct facts *f)
 {
@@ -570,7 +580,10 @@ static enum grounds grounds_launch(const struct facts *f)
 {
 	bool seen = interprets(f) + calls_libraries(f) >= WORTH;
 	bool handed = causes_handing_over(f) >= WORTH;
-	bool named = fmax(compiles(f), predicts(f)) >= WORTH; // by spans
+	// By spans. A compiler that has found all shapes may be done.
+	bool goes_on = compiles(f) >= WORTH &&
+	               f->named[compiler_of(f)->spans].since < LATE_PART * (double)f->steady;
+	bool named = goes_on || predicts(f) >= WORTH;
 	return seen || handed || named ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
 }
 
@@ -619,16 +632,6 @@ static void append_times(struct text *t, const struct named_facts *named)
 	text_append_string(t, " times per iteration");
 }
 
-static const struct compiler *compiler_of(const struct facts *f)
-{
-	const struct compiler *most = compilers;
-	for (size_t i = 1; i < ARRAY_LENGTH(compilers); i++) {
-		bool more = f->named[compilers[i].spans].share > f->named[most->spans].share;
-		most = more ? &compilers[i] : most;
-	}
-	return most;
-}
-
 static void say_compiling(struct text *t, const struct facts *f, double share)
 {
 	const struct named_facts *named = &f->named[compiler_of(f)->spans];
@@ -669,7 +672,7 @@ static bool say_named(struct text *t, const struct facts *f, double share)
 // Keras without a compiled step: the interpreter hands over each operation.
 static bool runs_eagerly(const struct facts *f, double share)
 {
-	return f->eager && !f->gpu.used && interprets(f) >= MOST * share;
+	return f->eager && !f->gpu.used && interprets_in_steps(f) >= MOST * share;
 }
 
 static void say_launch(struct text *t, const struct facts *f, const struct cause *cause)
@@ -971,7 +974,7 @@ static void advise_compile_limit(struct book *b)
 	if (f->compile_limit > 0) {
 		text_format(&basis, " after %.0f graphs", f->compile_limit);
 	}
-	text_append_string(&basis, ": it runs uncompiled since");
+	text_append_string(&basis, ": since then it has run uncompiled");
 	advice_suggest(b, advice_no_gain, &action, &basis);
 }
 
@@ -1005,10 +1008,9 @@ static void advise_launch(struct book *b, const struct cause *cause)
 	}
 	if (runs_eagerly(f, cause->share.value)) {
 		advice_suggest_unknown(b,
-			"compile the step: remove run_eagerly=True "
-			"(tf.config.run_functions_eagerly)",
+			"compile the step: remove run_eagerly=True, or "
+			"tf.config.run_functions_eagerly(True)",
 			"the interpreter hands over each operation of a step by itself");
-		return;
 	}
 	if (f->uncompiled && is_outside_steps(f, cause->share.value)) {
 		advice_suggest_plain_at_most(b, facts_share(f, PHASE_OTHER),
@@ -1497,39 +1499,48 @@ static void advise_callbacks(struct book *b)
 	advice_suggest(b, advice_no_gain, &action, &basis);
 }
 
-// Most layers take time in proportion to the elements of a batch, attention to their square.
-// Most of a step is linear in the tokens, and attention is quadratic: the gain is between both.
+// Most layers take time in proportion to the elements of a batch, attention to their square. A
+// model that packs its sequences computes nothing for them.
+static double padded_part(const struct facts *f, const struct cause *cause, double padding)
+{
+	double passes = facts_share(f, PHASE_FORWARD) + facts_share(f, PHASE_BACKWARD) +
+	                facts_share(f, PHASE_STEP);
+	return fmin(cause->share.value, passes) * (1 - pow(1 - padding, 2));
+}
+
 static void advise_common_padding(struct book *b, const struct cause *cause)
 {
-	double share = cause->share.value, left = 1 - b->f->padding_common;
-	double linear = 1 / (1 - share * (1 - left)), square = 1 / (1 - share * (1 - left * left));
 	struct text action = {0}, basis = {0};
 	text_append_string(
 		&action, "pad each batch only to its longest sequence, not to a fixed length");
 	words_append_percent(&basis, b->f->padding_common);
 	text_append_string(&basis, " of the tokens in the examined batches are padding after the "
 				   "end of the longest sequence");
-	advice_suggest(
-		b, (struct estimate){sqrt(linear * square), linear, square}, &action, &basis);
+	double padding = b->f->padding_common;
+	advice_suggest_at_most(b, padded_part(b->f, cause, padding), &action, &basis);
 }
 
 static void advise_padding(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};
-	if (f->padding_common >= PADDED) {
+	bool fixed = f->padding_common >= PADDED;
+	double rest = fixed ? (f->padding - f->padding_common) / (1 - f->padding_common)
+	                    : f->padding;
+	if (fixed) {
 		advise_common_padding(b, cause);
 	}
-	if (!(f->padding - known_or_zero(f->padding_common) >= PADDED)) {
+	if (!(rest >= PADDED)) {
 		return;
 	}
-	text_append_string(&action, "batch sequences of similar length, and pad each batch only to "
-				    "its longest sequence");
+	text_append_string(&action, "batch sequences of similar length");
+	text_append_string(
+		&action, fixed ? "" : ", and pad each batch only to its longest sequence");
 	text_append_string(&basis, "padding is ");
-	words_append_percent(&basis, f->padding);
+	words_append_percent(&basis, rest);
 	text_append_string(&basis, " of the tokens in the examined batches");
-	double padded = 1 - pow(1 - f->padding, 2);
-	advice_suggest_at_most(b, cause->share.value * padded, &action, &basis);
+	text_append_string(&basis, fixed ? ", up to the longest sequence of each" : "");
+	advice_suggest_at_most(b, padded_part(f, cause, rest), &action, &basis);
 }
 
 // Nothing tells how many there are: a few are in most jobs (a softmax, Adam's averages).

@@ -841,20 +841,12 @@ static int put_stopped(const struct analysis *a, struct verdict *v)
 // Compiling is part of the run, also where it is not part of the usual iterations.
 static int put_compiling(const struct analysis *a, struct verdict *v)
 {
-	const struct phases *p = &a->phases;
+	double seconds = a->phases.compiling_s;
 	struct text value = {0};
-	double seconds = 0;
-	uint64_t times = 0;
-	for (size_t i = 0; i < p->n_own; i++) {
-		if (named_of_name(p->own[i].name) < N_COMPILERS) {
-			seconds += p->own[i].total_s;
-			times += p->own[i].count;
-		}
-	}
-	if (!(seconds >= WORTH * a->overview.duration_s) || times == 0) {
+	if (!(seconds >= WORTH * a->overview.duration_s) || a->phases.compilations == 0) {
 		return 0;
 	}
-	words_append_counted(&value, (double)times, "time");
+	words_append_counted(&value, (double)a->phases.compilations, "time");
 	text_append_string(&value, ", ");
 	words_append_seconds(&value, seconds);
 	text_append_string(&value, ": ");

@@ -281,8 +281,9 @@ static void put_placed(const struct analysis *a, int64_t main, const struct stre
 	for (size_t i = 0; i < N_WAITS; i++) {
 		double in_data = placed_rate(a, main, stretch, "data", i);
 		double in_step = placed_rate(a, main, stretch, "step", i);
-		ret->in_data[i] = fmin(in_data, looks->in[i]) / fmin(all, looks->all);
-		ret->in_step[i] = fmin(in_step, looks->in[i]) / fmin(all, looks->all);
+		double most = looks->in[i];
+		ret->in_data[i] = (in_data > most ? most : in_data) / fmin(all, looks->all);
+		ret->in_step[i] = (in_step > most ? most : in_step) / fmin(all, looks->all);
 	}
 }
 
@@ -966,23 +967,29 @@ static void fill_named(const struct phases *p, struct facts *f)
 		f->named[i] = named_of(p, (enum named)i);
 		compiles_s += i < N_COMPILERS ? f->named[i].per_iteration * f->named[i].mean_s : 0;
 	}
-	f->compute_s = fmax(f->undisturbed_s, f->compute_s - compiles_s);
+	if (isfinite(f->compute_s)) {
+		f->compute_s = fmax(f->undisturbed_s, f->compute_s - compiles_s);
+	}
 }
 
 // What one rank does, the others wait for.
 static void fill_ranks_apart(const struct phases *p, struct facts *f)
 {
-	double least_s = INFINITY;
+	double most_s = 0, second_s = 0;
 	int most = -1;
 	for (size_t i = 0; i < p->n_ranks; i++) {
 		const struct phase_rank *rank = &p->ranks[i];
-		least_s = fmin(least_s, rank->validation_s);
-		most = rank->validation_s >= f->validation_s ? rank->number : most;
-		f->validation_s = fmax(f->validation_s, rank->validation_s);
+		if (rank->validation_s > most_s) {
+			second_s = most_s;
+			most_s = rank->validation_s;
+			most = rank->number;
+		} else {
+			second_s = fmax(second_s, rank->validation_s);
+		}
 		f->checkpoint_s = fmax(f->checkpoint_s, rank->checkpoint_s);
 	}
-	bool alone = f->validation_s - least_s > ALONE_MOST * f->training_s;
-	f->validates_alone = p->n_ranks > 1 && alone ? most : -1;
+	f->validation_s = fmax(f->validation_s, most_s);
+	f->validates_alone = p->n_ranks > 1 && second_s < ALONE_MOST * most_s ? most : -1;
 }
 
 static void fill_phases(const struct phases *p, struct facts *f)

@@ -58,7 +58,7 @@ counts_equal() {
 }
 
 @test "loops over a loader: evaluations between two steps" {
-	counts_equal validated_within looked_at_within teacher_within
+	counts_equal validated_within looked_at_within teacher_within agent_within
 	[ "$(python_sql validated_within.strain "SELECT count(*) FROM span WHERE name = 'validation'")" = 7 ]
 	[ "$(python_sql validated_within.strain "SELECT count(*) FROM span v JOIN span i ON i.kind = 'iteration'
 		AND i.start_ns < v.end_ns AND v.start_ns < i.end_ns WHERE v.name = 'validation'")" = 0 ]

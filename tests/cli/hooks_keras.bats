@@ -64,9 +64,8 @@ validation|None' ]
 			WHERE kind = 'iteration' ORDER BY start_ns)")" = \
 			"16 16 16 16 16 16 4 16 16 16 16 16 16 4 4 8 12 16" ]
 		nothing_crosses
-		# A batch of the first takes 30 ms, so that all but some steps wait.
-		[ "$way" = threads ] || [ "$(python_sql run.strain "SELECT sum(end_ns - start_ns) BETWEEN 100e6 AND 700e6
-			FROM span WHERE name = 'data'")" = 1 ]
+		# A batch takes 30 ms, in one thread or in three beside each other.
+		[ "$(python_sql run.strain "SELECT sum(end_ns - start_ns) > 50e6 FROM span WHERE name = 'data'")" = 1 ]
 		"$PYTHON" "$FIT" $way >without
 		cmp with without
 	done
@@ -76,8 +75,6 @@ validation|None' ]
 	needs_keras tensorflow
 	record "$PYTHON" "$FIT" eagerly >with
 	[ "$(run_key run.strain compile_eager)" = 1 ]
-	"$STRAIN" show run.strain | tr -s ' \n' ' ' >show
-	grep -q 'remove run_eagerly=True' show || { cat show && false; }
 	"$PYTHON" "$FIT" eagerly >without
 	cmp with without
 	rm run.strain

@@ -4,6 +4,7 @@
 
 import logging
 import sys
+import threading
 import types
 
 sys.dont_write_bytecode = True
@@ -14,7 +15,8 @@ import strain_spans
 spans, told = [], []
 strain_spans.put = lambda name, began_ns, ended_ns: spans.append((name, began_ns, ended_ns))
 begin, end = [], []
-handler = types.SimpleNamespace(register_start_callback=begin.append, register_end_callback=end.append)
+handler = types.SimpleNamespace(register_start_callback=begin.append, register_end_callback=end.append,
+                                clear=lambda: (begin.clear(), end.clear()))  # fmt: skip
 sys.modules["torch._dynamo.callback"] = types.SimpleNamespace(callback_handler=handler)
 hook = types.SimpleNamespace(on=True)
 strain_compile.Compiler(hook, told.extend)
@@ -30,6 +32,16 @@ compiles()
 compiles(object())
 assert [name for name, began_ns, ended_ns in spans if began_ns <= ended_ns] == 2 * ["torch.compile"], spans
 end[0]()  # an end without a beginning
+begin[0]()
+other = threading.Thread(target=end[0])  # the last of several threads ends elsewhere
+other.start()
+other.join()
+end[0]()
+assert len(spans) == 2
+handler.clear()  # torch._dynamo.reset()
+compiles()
+assert len(spans) == 3
+spans.pop()
 hook.on = False
 compiles()
 assert len(spans) == 2

@@ -143,6 +143,26 @@ def looked_at_within(count):
 
 
 @case
+def agent_within(count):
+    """Experience is collected after each step."""
+    policy, loader = mlp(), DataLoader(rows(50), 8)
+    optimizer = sgd(policy)
+    for _ in range(3):
+        for x, y in loader:
+            optimizer.zero_grad()
+            functional.cross_entropy(policy(x), y).backward()
+            optimizer.step()
+            policy.eval()
+            with torch.no_grad():
+                for _ in range(8):
+                    policy(x[:2]).argmax(1)
+            policy.train()
+            count.step(len(x))
+        count.epochs += 1
+    count.phases, count.absent = ["data", "forward", "backward", "optimizer"], ["validation"]
+
+
+@case
 def teacher_within(count):
     """A teacher is asked once after each step."""
     teacher, model, loader = mlp().eval(), mlp(), DataLoader(rows(50), 8)

@@ -137,7 +137,7 @@ class Job:
             self.runs[-1].left()
         self.loop.step_ends(optimizer)
 
-    def evaluate(self, times):
+    def evaluate(self, times, inside):
         """A model in evaluation mode, without gradients."""
         calls = self.loop.calls
         for _ in range(times):
@@ -146,6 +146,8 @@ class Job:
             if seen:
                 calls.begins(self.model, False)
             self.clock.now_ns += 6
+            if inside:
+                self.phase(6)
             if seen:
                 calls.ends()
 
@@ -197,7 +199,7 @@ def batch(chaos):
         odd = random.random() < chaos
         yield "step", random.choice((1, 5)) if odd else 1, random.randrange(5) if odd else 0
     if random.random() < chaos:
-        yield "evaluate", random.randrange(1, 6)
+        yield "evaluate", random.randrange(1, 6), random.random() < chaos
 
 
 def load(folder):

@@ -802,9 +802,21 @@ static void test_compiled_rarely(void **state)
 	assert_int_equal(p->named[NAMED_TORCH_COMPILE].count, 0);
 }
 
+// A graph for each bucket: none in the second half.
+static void test_compiled_at_first(void **state)
+{
+	const int places[] = {0, 3, 10, 12, 14, 16, 19};
+	const struct phases *p = compiled(*state, places, 7);
+	assert_int_equal(p->compiled, 5);
+	assert_int_equal(p->steady, 31);
+	NEAR(p->length_s.value, 0.1, 1e-9);
+	assert_int_equal(p->compilations, 7);
+	NEAR(p->compiling_s, 7 * 2.04, 1e-9);
+}
+
 static void test_compiled_often(void **state)
 {
-	const int places[] = {0, 3, 20, 25, 30, 39};
+	const int places[] = {0, 3, 19, 25, 30, 39};
 	const struct phases *p = compiled(*state, places, 6);
 	assert_int_equal(p->warm_up, 1);
 	assert_int_equal(p->compiled, 0);
@@ -861,6 +873,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_warm_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_rank_validates, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_compiled_rarely, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_compiled_at_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_compiled_often, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
