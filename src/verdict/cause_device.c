@@ -841,8 +841,8 @@ static void advise_short_steps(struct book *b, const struct cause *cause)
 	struct text action = {0}, basis = {0};
 	text_append_string(&action,
 		"call fewer, larger operations in the model and its loss: on stacked tensors, or "
-		"nn.LSTM instead of a loop over time steps; or use a larger batch, or "
-		"torch.compile");
+		"nn.LSTM instead of a loop over time steps; or use a larger batch");
+	text_append_string(&action, f->compiled ? "" : ", or torch.compile");
 	text_append_string(&basis, "PyTorch operations too short to compute much have ");
 	words_append_percent(&basis, f->calls_of_steps);
 	text_append_string(&basis, " of the samples of forward and backward passes");
@@ -1047,9 +1047,9 @@ static void advise_launch(struct book *b, const struct cause *cause)
 			advise_lines(b);
 		}
 		advice_suggest_unknown(b,
-			!pytorch      ? "use a larger batch"
-			: f->gpu.used ? "use a larger batch, torch.compile or CUDA graphs"
-				      : "use a larger batch, or torch.compile",
+			!pytorch || f->compiled ? "use a larger batch"
+			: f->gpu.used           ? "use a larger batch, torch.compile or CUDA graphs"
+						: "use a larger batch, or torch.compile",
 			"the same number of calls then computes more samples");
 		if (calls) {
 			advise_lines(b);

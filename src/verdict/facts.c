@@ -1299,6 +1299,7 @@ static void fill_settings(struct reader *r, struct facts *f)
 	int64_t graphs = reader_run_i64(r, "compile_limit", 0);
 	f->compile_limit = graphs > 0 ? (double)graphs : NAN;
 	f->eager = key_is(r, "compile_eager", "1");
+	f->compiled = hooks && strstr(hooks, ", torch.compile");
 	f->uncompiled = reader_run_i64(r, "optimizer_uncompiled", 0) == 1;
 	f->allocations = ratio_in(reader_run(r, "device_allocations"));
 	int64_t passes = reader_run_i64(r, "optimizer_backwards", 0);

@@ -342,6 +342,7 @@ struct facts {
 	// known.
 	double reads;
 	const char *reads_at; // most of them; from the job: escape it; NULL
+	bool compiled; // the job calls torch.compile
 	bool uncompiled; // of JAX: only the gradients are computed in a compiled function
 	// How often PyTorch asked the driver of the GPU for memory, per iteration; NAN: not known.
 	double allocations;

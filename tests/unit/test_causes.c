@@ -791,6 +791,11 @@ static void steps_of_short_operations(void **state)
 		"host-bound: Python and the many short operations of forward ... take 75 %");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_says(v.suggestions[0].action, "call fewer, larger operations in the model");
+	assert_non_null(strstr(v.suggestions[0].action, "torch.compile"));
+	verdict_done(&v);
+	f.compiled = true;
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_null(strstr(v.suggestions[0].action, "torch.compile"));
 	assert_float_equal(v.suggestions[0].gain.value, 1 / (1 - share), 1e-9);
 	verdict_done(&v);
 	f.calls_of_steps = 0.37; // as in a small Transformer: it computes
