@@ -105,11 +105,12 @@ class Calls:
             self.began_ns = now_ns
 
     def _evaluates(self, module, now_ns):
-        if self.validates:
+        between = self.turn is not None
+        if self.validates or between and len(self.row) >= IN_A_ROW:  # it is none, however many there are
             return
         self._flush()
         self.row.append([now_ns, now_ns])
-        if self.turn is not None and (len(self.row) < IN_A_ROW or self._follows_each_step()):
+        if between and (len(self.row) < IN_A_ROW or self._follows_each_step()):
             return
         if id(module) in self.trained or len(self.row) >= IN_A_ROW:
             began_ns = self.row[0][0]
@@ -123,7 +124,7 @@ class Calls:
         before, self.turned = self.turned, self.turn
         epoch, number = self.turn
         self.acts = self.acts or before == (epoch, number - 1)
-        return self.acts or self.turn == FIRST_TURN or before == self.turn
+        return self.acts or self.turn == FIRST_TURN
 
     def _evaluates_between(self, module):
         """A model is evaluated after an iteration of a pass that goes on."""
