@@ -252,9 +252,10 @@ job_with() { # BATCH
 }
 
 @test "a limit is verified under a cgroup, or by the peak where none can be written" {
-	run --separate-stderr advise --memory 200MB --json -o kept --
+	run --separate-stderr advise --limit 30s --memory 200MB --json -o kept --
 	echo "$stderr"
 	[ "$status" = 0 ]
+	field 'largest' kept/advice.json
 	[ "$(field 'largest["verified"] is not None and largest["verified_by"] in ("limit", "measured")' kept/advice.json)" = True ]
 	# What was said of the number of probes was true.
 	echo "$stderr" >said

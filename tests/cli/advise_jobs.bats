@@ -100,7 +100,7 @@ odd() { # KIND OPTION...
 		            model(x)
 	END
 	run -0 --separate-stderr env OMP_NUM_THREADS=1 "$STRAIN" advise --memory 250MB \
-		--limit 6s --error 50% -o kept -- /usr/bin/python3 validates.py '{batch_size=4}'
+		--limit 20s --error 50% -o kept -- /usr/bin/python3 validates.py '{batch_size=4}'
 	echo "$stderr" "$output"
 	[ "$(field 'largest["nothing_fits"]' kept/advice.json)" = True ]
 	[ "$(field 'a["memory"]["validation_peak"] > 1.2 * a["memory"]["training_peak"] > 0' kept/advice.json)" = True ]
