@@ -336,8 +336,8 @@ struct facts {
 	// The function that torch.compile gave up on, from the job: escape it; NULL: none. After
 	// how many graphs; NAN: not known.
 	const char *compile_limit_at;
-	bool eager; // Keras executes operations one by one
 	double compile_limit;
+	bool eager; // Keras executes operations one by one
 	// Results that each of the first steps read from the GPU, at least; NAN: none, or not
 	// known.
 	double reads;

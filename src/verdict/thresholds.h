@@ -208,7 +208,7 @@
 // 140 ms beside other load. In a loop that calls it in every second iteration, it is no evaluation.
 #define PREDICT_OVERHEAD_S 0.1
 #define PREDICTS_OFTEN 0.5
-#define LATE_PART 0.1 // of the iterations, the last ones
+#define LATE_PART 0.1 // of the iterations, the last ones: without a compilation, none may follow
 #define GPU_BUSY 0.70
 #define DRAM_BOUND 0.6
 // Share of the multiprocessors of a busy GPU that had work: below this, kernels are too small for
