@@ -189,7 +189,7 @@ teardown() {
 @test "the estimates of the thesis beside the answer" {
 	has_torch
 	export OMP_NUM_THREADS=1
-	run -0 --separate-stderr "$STRAIN" advise --limit 5s --memory 2GB --thesis -o kept -- \
+	run -0 --separate-stderr "$STRAIN" advise --limit 5s --error 30% --memory 2GB --thesis -o kept -- \
 		/usr/bin/python3 "$SOURCE_ROOT/tests/cli/advise_small.py" --epochs 2000 --batch-size '{batch_size=16}'
 	[[ $output == *"Tripathi 2019  largest batch "* ]]
 	[ "$(field '"seconds" in a["thesis"]' kept/advice.json)" = True ]

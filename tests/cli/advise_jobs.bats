@@ -16,7 +16,7 @@ teardown() {
 
 @test "a command that does not follow its batch size is found out" {
 	has_torch
-	run -0 --separate-stderr "$STRAIN" advise --memory 500MB --limit 6s --json -o kept -- \
+	run -0 --separate-stderr "$STRAIN" advise --memory 500MB --limit 6s --error 30% --json -o kept -- \
 		/usr/bin/python3 "$JOB" --ignore --batch-size '{batch_size=16}'
 	echo "$output" | tee answer.json
 	[ "$(field 'largest["value"], largest["missing"] is not None')" = "(None, True)" ]

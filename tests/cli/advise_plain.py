@@ -43,4 +43,4 @@ for number in range(arguments.iterations):
         continue
     mark = [os.environ["STRAIN"], "mark", "iteration", str(number + 1), str(batch * arguments.accumulate)]
     subprocess.run(mark, check=False)
-    time.sleep(max(0.005, batch * arguments.sample_seconds))
+    time.sleep(max(0.04, batch * arguments.sample_seconds))
