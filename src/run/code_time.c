@@ -216,6 +216,7 @@ int code_time_load(const struct analysis *a, struct code_time *ret)
 	text_done(&l.path);
 	text_done(&l.symbol);
 	for (size_t i = 0; i < N_BARS; i++) {
+		profile_settle(l.bars[i].samples);
 		uint64_t *sum = i < N_CODE_ROLES ? &ret->samples : &ret->phase_samples;
 		*sum += l.bars[i].samples->samples;
 	}

@@ -20,6 +20,7 @@
 #include "run/names.h"
 #include "run/query.h"
 #include "run/rate.h"
+#include "run/symbols.h"
 
 enum { FUNCTIONS_MOST = 4096 };
 #define SHOWN 0.05 // least share of the samples for output
@@ -326,7 +327,7 @@ static int take_row(void *context, sqlite3_stmt *row)
 
 // Adding up ---------------------------------------------------------------------------------------
 
-static void add_top(struct code_group_samples *g, const struct code_top *top)
+static void put_top(struct code_group_samples *g, const struct code_top *top)
 {
 	size_t at = g->n_tops < CODE_TOPS ? g->n_tops : CODE_TOPS - 1;
 	if (g->n_tops == CODE_TOPS && top->samples <= g->tops[at].samples) {
@@ -339,15 +340,29 @@ static void add_top(struct code_group_samples *g, const struct code_top *top)
 	g->n_tops += g->n_tops < CODE_TOPS;
 }
 
-// C++ names are too long to read; the file's name is used instead.
 static void name_top(const char *path, const char *symbol, struct code_top *top)
 {
 	const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
-	bool readable = symbol && strncmp(symbol, "_Z", 2) != 0;
-	if (readable) {
-		snprintf(top->name, sizeof(top->name), "%.56s (%.32s)", symbol, file);
+	char words[57] = "";
+	if (symbol) {
+		symbols_shorten(symbol, words, sizeof(words));
+	}
+	if (*words) {
+		snprintf(top->name, sizeof(top->name), "%s (%.32s)", words, file);
 	} else {
 		snprintf(top->name, sizeof(top->name), "%.60s", file);
+	}
+}
+
+// Without memory for it, a function has no name among the first ones; its samples count all the
+// same.
+static void hold_name(struct code_names *names, const struct code_top *top)
+{
+	void *items = names->items;
+	if (names->n < FUNCTIONS_MOST &&
+		array_reserve(&items, &names->capacity, names->n + 1, sizeof(*top)) == 0) {
+		names->items = items;
+		names->items[names->n++] = *top;
 	}
 }
 
@@ -360,8 +375,31 @@ void profile_count(struct code_group_samples *g, const char *path, const char *s
 		g->samples += samples;
 		g->by_class[class] += samples;
 		g->in_openmp += class == CODE_SPINNING && strstr(path, "omp") ? samples : 0;
-		add_top(g, &top);
+		hold_name(&g->names, &top);
 	}
+}
+
+static int compare_names(const void *left, const void *right)
+{
+	const struct code_top *a = left, *b = right;
+	int names = strcmp(a->name, b->name);
+	return names != 0 ? names : (a->class > b->class) - (a->class < b->class);
+}
+
+void profile_settle(struct code_group_samples *g)
+{
+	struct code_top *items = g->names.items;
+	if (g->names.n > 0) {
+		qsort(items, g->names.n, sizeof(*items), compare_names);
+	}
+	for (size_t i = 0, k; i < g->names.n; i = k) {
+		for (k = i + 1; k < g->names.n && compare_names(&items[i], &items[k]) == 0; k++) {
+			items[i].samples += items[k].samples;
+		}
+		put_top(g, &items[i]);
+	}
+	free(items);
+	g->names = (struct code_names){0};
 }
 
 // A thread that polls with sched_yield spends most of that time in the kernel, whose functions have
@@ -429,6 +467,9 @@ int profile_load(const struct analysis *a, const struct stretch *stretch, struct
 	// Of a damaged file, the samples before the damage are used.
 	int r = query_each(a->tables.reader, select, take_row, &l, NULL);
 	add_up(&l, ret);
+	for (size_t i = 0; i < N_CODE_GROUPS; i++) {
+		profile_settle(&ret->groups[i]);
+	}
 	for (size_t i = 0; i < l.n; i++) {
 		free(l.functions[i].path);
 		free(l.functions[i].symbol);

@@ -43,7 +43,7 @@ enum code_group { CODE_LEADER, CODE_THREADS, CODE_WORKERS, N_CODE_GROUPS };
 #define CODE_TOPS 5
 
 struct code_top { // a function, or a file without names of functions
-	char name[96]; // from files of the job: escape it
+	char name[96]; // for people, of symbols_shorten(); from files of the job: escape it
 	enum code_class class;
 	uint64_t samples;
 };
@@ -53,8 +53,12 @@ struct code_profile {
 		uint64_t samples;
 		uint64_t by_class[N_CODE_CLASSES];
 		uint64_t in_openmp; // spinning in an OpenMP library
-		struct code_top tops[CODE_TOPS]; // most samples first
+		struct code_top tops[CODE_TOPS]; // most samples first; of profile_settle()
 		size_t n_tops;
+		struct code_names { // until then
+			struct code_top *items;
+			size_t n, capacity;
+		} names;
 	} groups[N_CODE_GROUPS];
 };
 
@@ -66,9 +70,12 @@ void code_facts_put(const struct code_group_samples *g, struct code_facts *ret);
 
 // The group of a process's threads; N_CODE_GROUPS: none.
 enum code_group code_group_of(const struct analysis *a, int64_t entity, bool leader);
-// Adds samples of a function; symbol is NULL if its name is not known.
+// Adds samples of a function; symbol is NULL if its name is not known. After the last one,
+// profile_settle() adds up functions with one name (of a loop over elements, compilers make many)
+// and frees what was held for that.
 void profile_count(struct code_group_samples *g, const char *path, const char *symbol,
 	enum code_class class, uint64_t samples);
+void profile_settle(struct code_group_samples *g);
 // Whether most samples of matrix kernels are in BLAS functions for doubles (dgemm).
 bool profile_multiplies_doubles(const struct code_group_samples *g);
 // Whether a file is NumPy's: what a script computes with it is not the framework's model.

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -332,4 +333,121 @@ int symbols_add(const char *path, struct error *e)
 	r = r < 0 ? error_errno(e, -r, "%s: cannot add symbols", path) : writer_commit(w, e);
 	writer_free(w);
 	return r;
+}
+
+// Names -------------------------------------------------------------------------------------------
+
+struct word {
+	const char *at;
+	size_t length;
+};
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+// Skips what has digits that are no length: substitutions ("S1_", "St"), template parameters
+// ("T0_"), literals ("Lb1E"), constructors and destructors ("C2", "D0"). Returns how many bytes.
+static size_t skip_code(const char *at)
+{
+	size_t n = 1;
+	if (*at == 'S' || *at == 'T') {
+		while (is_digit(at[n]) || (at[n] >= 'A' && at[n] <= 'Z')) {
+			n++;
+		}
+		return at[n] == '_' ? n + 1 : *at == 'S' && at[1] ? 2 : 1;
+	}
+	if (*at == 'L' && at[1] >= 'a' && at[1] <= 'z') {
+		for (n = 2; is_digit(at[n]); n++) {
+		}
+		return n > 2 && at[n] == 'E' ? n + 1 : 1;
+	}
+	return (*at == 'C' || *at == 'D') && is_digit(at[1]) ? 2 : 1;
+}
+
+// The next identifier from *at on, or until a byte of `ends`; *at is then behind it, or at that
+// byte. length 0: none.
+static struct word next_word(const char **at, const char *ends)
+{
+	while (**at && !strchr(ends, **at)) {
+		if (!is_digit(**at)) {
+			*at += skip_code(*at);
+			continue;
+		}
+		size_t length = 0;
+		const char *word = *at;
+		for (; is_digit(*word) && length < NAME_MOST; word++) {
+			length = 10 * length + (size_t)(*word - '0');
+		}
+		bool whole = length > 0 && strnlen(word, length) == length;
+		*at = whole ? word + length : word;
+		if (whole && strncmp(word, "_GLOBAL__N", strlen("_GLOBAL__N")) != 0) {
+			return (struct word){word, length};
+		}
+	}
+	return (struct word){*at, 0};
+}
+
+static bool word_begins(struct word w, const char *text)
+{
+	size_t n = strlen(text);
+	return w.length >= n && memcmp(w.at, text, n) == 0;
+}
+
+// "mul_kernel", "where_kernel_impl"; not what PyTorch's loops over elements are made with.
+static bool is_kernel(struct word w)
+{
+	static const char ending[] = "_kernel";
+	static const char *const any[] = {
+		"cpu_kernel", "cpu_serial_kernel", "binary_kernel_reduce", "wrap_kernel"};
+	for (size_t i = 0; i < ARRAY_LENGTH(any); i++) {
+		if (word_begins(w, any[i])) {
+			return false;
+		}
+	}
+	for (size_t i = 0; i + sizeof(ending) - 1 <= w.length; i++) {
+		size_t end = i + sizeof(ending) - 1;
+		if (memcmp(w.at + i, ending, sizeof(ending) - 1) == 0 &&
+			(end == w.length || w.at[end] == '_')) {
+			return true;
+		}
+	}
+	return false;
+}
+
+void symbols_shorten(const char *name, char *ret, size_t size)
+{
+	enum { WORDS_MOST = 16 };
+	struct word words[WORDS_MOST], w;
+	const char *at = name + 2;
+	snprintf(ret, size, "%s", name);
+	if (strncmp(name, "_Z", 2) != 0) {
+		return;
+	}
+	while ((w = next_word(&at, "")).length > 0) {
+		if (is_kernel(w)) {
+			snprintf(ret, size, "%.*s", (int)w.length, w.at);
+			return;
+		}
+	}
+	// The first name: up to its arguments, those of its template, or its end. A local one
+	// ("ZZN") is named by the function around it.
+	size_t n = 0, length = 0, first = 0;
+	at = name + 2;
+	at += strspn(at, "ZNKL");
+	while (n < WORDS_MOST && (w = next_word(&at, "IE")).length > 0) {
+		words[n++] = w;
+		length += w.length + 2;
+		if (*at && !is_digit(*at) && !strchr("_LS", *at)) {
+			break;
+		}
+	}
+	for (; first + 1 < n && length - 2 >= size; first++) {
+		length -= words[first].length + 2;
+	}
+	for (size_t i = first, used = 0; i < n && used < size; i++) {
+		used += (size_t)snprintf(ret + used, size - used, "%s%.*s", i > first ? "::" : "",
+			(int)words[i].length, words[i].at);
+	}
 }

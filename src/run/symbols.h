@@ -17,6 +17,13 @@
 // or -errno if the run cannot be written.
 int symbols_add(const char *path, struct error *e);
 
+// The words of a C++ name that people need: "mul_kernel" for one of PyTorch's loops over elements,
+// of which compilers make long names; else the function with its namespaces, of which the first are
+// left out if it is long ("at::CPUGeneratorImpl::random64"). Names without such words stay as they
+// are. What is longer than `size` bytes, at least 1, is cut. Reads the lengths of identifiers of
+// the Itanium C++ ABI (section 5.1, mangling), not its types.
+void symbols_shorten(const char *name, char *ret, size_t size);
+
 // Names the addresses in one file. offsets[n] ascend; ret_names[i] is NULL or allocated. Returns 0,
 // or -errno if it is not a readable ELF file.
 int symbols_of_file(const char *path, const int64_t *offsets, size_t n, char **ret_names);

@@ -704,6 +704,27 @@ static int put_samples(const struct facts *f, struct verdict *v)
 	return r;
 }
 
+// The functions in which the training thread was found most often; of the kernel there are no
+// names.
+static int put_functions(const struct facts *f, struct verdict *v)
+{
+	struct text value = {0};
+	size_t n = 0;
+	for (size_t i = 0; i < CODE_TOPS && f->code.samples >= FUNCTIONS_OF; i++) {
+		const struct code_top *top = &f->functions[i];
+		const char *file = strstr(top->name, " (");
+		double share = (double)top->samples / (double)f->code.samples;
+		if (file && share >= FUNCTION_WORTH && n++ < FUNCTIONS_SHOWN) {
+			text_append_string(&value, n > 1 ? ", " : "");
+			text_append_printable(&value, top->name, (size_t)(file - top->name));
+			text_append_string(&value, " ");
+			words_append_percent(&value, share);
+		}
+	}
+	return value.length > 0 ? evidence_put(v, "functions", &value, "strain.profile.samples")
+	                        : 0;
+}
+
 // Both sides of the queue of batches, if one waits for the other.
 static int put_rates(const struct facts *f, struct verdict *v)
 {
@@ -859,7 +880,7 @@ static int put_phases(const struct facts *f, struct verdict *v)
 {
 	static int (*const puts[])(const struct facts *f, struct verdict *v) = {put_rates,
 		put_workers, put_training, put_waits, put_children, put_threads, put_samples,
-		put_lines, put_disturbed, put_storage, put_network, put_ranks};
+		put_functions, put_lines, put_disturbed, put_storage, put_network, put_ranks};
 	int r = put_others(f, v);
 	for (size_t i = 0; f->parts && i < sizeof(puts) / sizeof(puts[0]) && r == 0; i++) {
 		r = puts[i](f, v);

@@ -1346,6 +1346,7 @@ static void fill_code(const struct analysis *a, const struct code_profile *profi
 	}
 	ret->code_workers.cpus = ret->workers.cpus;
 	const struct code_top *tops = profile->groups[CODE_LEADER].tops;
+	memcpy(ret->functions, tops, sizeof(ret->functions));
 	ret->double_precision = profile_multiplies_doubles(&profile->groups[CODE_LEADER]);
 	for (size_t i = 0; i < CODE_TOPS && !*ret->native; i++) {
 		bool native = tops[i].class == CODE_OTHER || tops[i].class == CODE_DECODING;

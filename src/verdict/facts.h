@@ -253,6 +253,7 @@ struct facts {
 	// Its function or file with the most samples of code that is neither Python's nor the
 	// framework's; from the job: escape it; "": none
 	char native[96];
+	struct code_top functions[CODE_TOPS]; // of the training thread, most samples first; 0: none
 	// Shares of the time of iterations, from samples by phase, of all threads of the training
 	// processes; NAN: not known.
 	double native_in_other; // such code, outside of all phases

@@ -98,6 +98,11 @@
 #define SAMPLES_ENOUGH 50
 // With fewer, a group of threads hardly ran.
 #define SAMPLES_SHOWN 10
+// A function is named in the evidence with this share of the training thread's samples, if there
+// are so many; the first three.
+#define FUNCTION_WORTH 0.04
+#define FUNCTIONS_OF 200
+#define FUNCTIONS_SHOWN 3
 // Looks at what a thread waits for: with this number, the largest kind is known, and its share
 // within 11 points.
 #define LOOKS_ENOUGH 20

@@ -43,5 +43,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		free(names[i]);
 	}
 	close(fd);
+	char name[NAME_MOST + 1], shown[57];
+	size_t length = size < NAME_MOST ? size : NAME_MOST;
+	memcpy(name, data, length);
+	name[length] = '\0';
+	symbols_shorten(name, shown, sizeof(shown));
+	if (strlen(shown) >= sizeof(shown)) {
+		abort();
+	}
 	return 0;
 }

@@ -91,6 +91,79 @@ static void functions_that_lead_to_an_operation(void **state)
 
 // Symbols -----------------------------------------------------------------------------------------
 
+// Names as compilers make them, some cut at the 200 bytes that are kept.
+static void cpp_names_become_short(void **state)
+{
+	static const struct {
+		const char *name, *shown;
+	} examples[] = {
+		{"sgemm_kernel_HASWELL", "sgemm_kernel_HASWELL"},
+		{"", ""},
+		{"_Z", "_Z"},
+		{"_ZdlPv", "_ZdlPv"}, // operator delete
+		{"_ZN2at16CPUGeneratorImpl8random64Ev", "at::CPUGeneratorImpl::random64"},
+		{"_ZN5torch8autograd6Engine17evaluate_functionERSt10shared_ptrINS0_9GraphTaskEE",
+			"torch::autograd::Engine::evaluate_function"},
+		{"_ZN3c1012function_refIFvPPcPKlllEE11callback_fnIN2at6native4AVX216"
+		 "VectorizedLoop2dIZZZNS9_12_GLOBAL__N_110mul_kernelERNS8_18TensorIteratorBaseE",
+			"mul_kernel"},
+		{"_ZN3c1012function_refIFvPPcPKlllEE11callback_fnIZN2at18TensorIteratorBase15"
+		 "loop_2d_from_1dIZNS8_6native4AVX217cpu_serial_kernelIZZZNSB_9templates3cpu16"
+		 "bernoulli_kernelIPNS7_16CPUGeneratorImplE",
+			"bernoulli_kernel"},
+		{"_ZZN2at6native12_GLOBAL__N_139batch_norm_cpu_backward_contiguous_implIfEE",
+			"at::native::batch_norm_cpu_backward_contiguous_impl"},
+		{"_ZZNK4dnnl4impl3cpu3x6434jit_avx2_convolution_bwd_weights_t24execute_"
+		 "backward_weightsERKNS0_10exec_ctx_tEENKUliiE_clEii.isra.0",
+			"execute_backward_weights"},
+		{"_ZN2at6native12_GLOBAL__N_120_vec_softmax_lastdimIfEE",
+			"at::native::_vec_softmax_lastdim"},
+		{"_ZL10amerge_at_IN3npy9float_tagE", "amerge_at_"},
+		{"_ZN3c1010TensorImplC2EOS0_", "c10::TensorImpl"},
+		{"_ZNSt6vectorIiSaIiEE9push_backERKi", "vector"},
+		{"_Z99999999999999999999f", "_Z99999999999999999999f"}, // longer than the name
+		{"_ZN0a3fooE", "foo"},
+		{"_ZS_T_Lb1EC", "_ZS_T_Lb1EC"},
+	};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
+		char shown[57];
+		symbols_shorten(examples[i].name, shown, sizeof(shown));
+		assert_string_equal(shown, examples[i].shown);
+	}
+	char small[8];
+	symbols_shorten("_ZN2at16CPUGeneratorImpl8random64Ev", small, sizeof(small));
+	assert_string_equal(small, "random6");
+}
+
+// Functions of one name and class are one.
+static void functions_of_one_name_add_up(void **state)
+{
+	static const char file[] = "/x/libtorch_cpu.so";
+	struct code_group_samples g = {0};
+	(void)state;
+	profile_count(&g, file, "_ZN2at6native10mul_kernelIfEE", CODE_FRAMEWORK, 3);
+	profile_count(&g, file, "sgemm", CODE_KERNELS, 5);
+	profile_count(&g, file, NULL, CODE_FRAMEWORK, 1);
+	profile_count(&g, file, "_ZN2at6native10mul_kernelIdEE", CODE_FRAMEWORK, 4);
+	profile_count(&g, file, "none", CODE_FRAMEWORK, 0);
+	profile_settle(&g);
+	assert_int_equal(g.samples, 13);
+	assert_int_equal(g.n_tops, 3);
+	assert_string_equal(g.tops[0].name, "mul_kernel (libtorch_cpu.so)");
+	assert_int_equal(g.tops[0].samples, 7);
+	assert_string_equal(g.tops[1].name, "sgemm (libtorch_cpu.so)");
+	assert_string_equal(g.tops[2].name, "libtorch_cpu.so");
+	for (int i = 0; i < 100; i++) {
+		char symbol[16];
+		snprintf(symbol, sizeof(symbol), "f%d", i);
+		profile_count(&g, file, symbol, CODE_OTHER, i < 90 ? 1 : 20);
+	}
+	profile_settle(&g);
+	assert_int_equal(g.n_tops, CODE_TOPS);
+	assert_int_equal(g.tops[CODE_TOPS - 1].samples, 20);
+}
+
 __attribute__((noinline)) static int a_function_of_this_test(int value)
 {
 	__asm__ volatile("" : "+r"(value));
@@ -255,6 +328,8 @@ int main(void)
 		cmocka_unit_test(matrices_of_doubles),
 		cmocka_unit_test(code_has_a_class),
 		cmocka_unit_test(functions_that_lead_to_an_operation),
+		cmocka_unit_test(cpp_names_become_short),
+		cmocka_unit_test(functions_of_one_name_add_up),
 		cmocka_unit_test(a_function_is_named),
 		cmocka_unit_test(hostile_files_have_no_names),
 		cmocka_unit_test(lines_of_maps_are_parsed),
