@@ -40,15 +40,24 @@
 
 #define COLUMNS 120
 #define INDENT 8 // "strain: "
+#define HANGING (INDENT + 2) // what goes on in the next line
 #define OUTPUT_LINES 3
 
 static void append_line(struct text *out, const char *prefix, const struct text *line)
 {
 	if (line->length > 0) {
 		text_append_string(out, prefix);
-		words_append_elided(out, line->data, COLUMNS - INDENT);
+		words_append_folded(out, line->data, HANGING, HANGING, COLUMNS);
 		text_append(out, "\n", 1);
 	}
+}
+
+// A line of the job's output.
+static void append_quote(struct text *out, const char *prefix, const struct text *line)
+{
+	text_append_string(out, prefix);
+	words_append_elided(out, line->data ? line->data : "", COLUMNS - INDENT);
+	text_append(out, "\n", 1);
 }
 
 // Appends the rate that compare and sweep use, not one computed from an epoch's whole time.
@@ -235,7 +244,7 @@ static void append_output(struct text *out, const char *prefix, const struct ana
 		_cleanup_text_ struct text line = {0};
 		text_append_string(&line, "| ");
 		text_append(&line, lines[i].at, (size_t)(lines[i].end - lines[i].at));
-		append_line(out, prefix, &line);
+		append_quote(out, prefix, &line);
 	}
 }
 
