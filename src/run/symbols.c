@@ -416,6 +416,21 @@ static bool is_kernel(struct word w)
 	return false;
 }
 
+// The words of a name up to its arguments, those of its template ('I'), or its end. A local name
+// ("ZZN") is that of the function around it.
+static size_t take_name(const char **at, struct word *words, size_t most)
+{
+	size_t n = 0;
+	*at += strspn(*at, "ZNKL");
+	while (n < most && (words[n] = next_word(at, "IE")).length > 0) {
+		n++;
+		if (**at && !is_digit(**at) && !strchr("_LS", **at)) {
+			break;
+		}
+	}
+	return n;
+}
+
 void symbols_shorten(const char *name, char *ret, size_t size)
 {
 	enum { WORDS_MOST = 16 };
@@ -431,17 +446,17 @@ void symbols_shorten(const char *name, char *ret, size_t size)
 			return;
 		}
 	}
-	// The first name: up to its arguments, those of its template, or its end. A local one
-	// ("ZZN") is named by the function around it.
-	size_t n = 0, length = 0, first = 0;
+	// The first name that is not of a function which runs another one with several threads.
+	size_t n, length = 0, first = 0;
 	at = name + 2;
-	at += strspn(at, "ZNKL");
-	while (n < WORDS_MOST && (w = next_word(&at, "IE")).length > 0) {
-		words[n++] = w;
-		length += w.length + 2;
-		if (*at && !is_digit(*at) && !strchr("_LS", *at)) {
-			break;
-		}
+	do {
+		at += *at == 'I';
+		n = take_name(&at, words, WORDS_MOST);
+	} while (n > 0 && *at == 'I' &&
+		 (word_begins(words[n - 1], "invoke_parallel") ||
+			 word_begins(words[n - 1], "parallel_for")));
+	for (size_t i = 0; i < n; i++) {
+		length += words[i].length + 2;
 	}
 	for (; first + 1 < n && length - 2 >= size; first++) {
 		length -= words[first].length + 2;

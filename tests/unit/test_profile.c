@@ -119,6 +119,9 @@ static void cpp_names_become_short(void **state)
 		{"_ZN2at6native12_GLOBAL__N_120_vec_softmax_lastdimIfEE",
 			"at::native::_vec_softmax_lastdim"},
 		{"_ZL10amerge_at_IN3npy9float_tagE", "amerge_at_"},
+		{"_ZN2at8internal15invoke_parallelIZNS_12parallel_forIZNS_6native12_GLOBAL__N_112"
+		 "cpu_max_poolIfLb0EEEvRKNS_6TensorES8_S8_",
+			"native::cpu_max_pool"},
 		{"_ZN3c1010TensorImplC2EOS0_", "c10::TensorImpl"},
 		{"_ZNSt6vectorIiSaIiEE9push_backERKi", "vector"},
 		{"_Z99999999999999999999f", "_Z99999999999999999999f"}, // longer than the name
