@@ -580,8 +580,15 @@ static void advise_input(struct book *b, const struct cause *cause)
 		advise_pipeline(b, cause);
 	}
 	struct text action = {0}, basis = {0};
+	const struct line_place *line = f->workers.n > 0 ? &f->worker_lines.data : prepares_in(f);
 	bool python = cause_has_line(prepares_in(f), 1);
-	text_append_string(&action, "reduce preparation: ");
+	text_append_string(&action, "reduce preparation");
+	if (cause_has_line(line, 1)) {
+		text_append_string(&action, ", of which ");
+		words_append_percent(&action, line->share);
+		cause_append_line(&action, " is in ", line, 1);
+	}
+	text_append_string(&action, ": ");
 	text_append_string(&action,
 		f->pipeline && !python
 			? "map whole batches where the operations allow it (batch() before map()), "
