@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the strain authors
 """How much of PyTorch's batches is padding: sequences of tokens that are shorter than the longest of their batch, or than a
-fixed length, end with a value of their own. Only integers on the host are looked at, in a few batches."""
+fixed length, end (or begin) with a value of their own. Only integers on the host are looked at, in a few batches."""
 
 from collections.abc import Mapping
 from itertools import islice
@@ -15,8 +15,8 @@ CHUNKS = 16  # pieces of ELEMENTS that are looked at
 
 
 def look(torch, batch):
-    """Of the first tensor of tokens in a batch: elements that are padding, those of them after the end of the longest
-    sequence, and all. (0, 0, 0): there is none."""
+    """Of the first tensor of tokens in a batch: elements that are padding, those of them after the end (or before the start) of the
+    longest sequence, and all. (0, 0, 0): there is none."""
     places = [batch]
     for place in places:
         if isinstance(place, torch.Tensor):
@@ -42,17 +42,27 @@ def _first_sequences(torch, tensor):
 
 
 def _count(torch, chunks):
-    """Padding is what follows the last element of a sequence that differs from the most frequent last value."""
+    """Padding is on the side that has more of it: most sequences are padded at their end, those of models that generate text
+    also before their start. There, one token of all sequences is a mark of the start."""
     rows, columns = sum(len(tokens) for tokens in chunks), chunks[0].shape[1]
-    last = chunks[0][:, -1]
-    value = last.mode().values
-    if int((last == value).sum()) < 2:
-        return 0, 0, rows * columns
-    padding = []
+    after = _padding(torch, [tokens.flip(1) for tokens in chunks])
+    before = _padding(torch, chunks)
+    padding, least = before if before[0] > max(after[0], 2 * rows) else after
+    return padding, least * rows, rows * columns
+
+
+def _padding(torch, chunks):
+    """What comes before the first element of a sequence that differs from the most frequent first value: the sum over all
+    sequences, and the least."""
+    first = chunks[0][:, 0]
+    value = first.mode().values
+    if int((first == value).sum()) < 2:
+        return 0, 0
+    total, least = 0, chunks[0].shape[1]
     for tokens in chunks:
-        others = (tokens != value).flip(1)
+        others = tokens != value
         counts = others.to(torch.uint8).argmax(1)
-        counts[~others.any(1)] = columns  # an empty sequence
-        padding.append(counts)
-    least = min(int(each.min()) for each in padding)
-    return sum(int(each.sum()) for each in padding), least * rows, rows * columns
+        counts[~others.any(1)] = tokens.shape[1]  # an empty sequence
+        total += int(counts.sum())
+        least = min(least, int(counts.min()))
+    return total, least

@@ -1514,8 +1514,8 @@ static void advise_common_padding(struct book *b, const struct cause *cause)
 	text_append_string(
 		&action, "pad each batch only to its longest sequence, not to a fixed length");
 	words_append_percent(&basis, b->f->padding_common);
-	text_append_string(&basis, " of the tokens in the examined batches are padding after the "
-				   "end of the longest sequence");
+	text_append_string(&basis, " of the tokens in the examined batches are padding beyond "
+				   "the longest sequence of each");
 	double padding = b->f->padding_common;
 	advice_suggest_at_most(b, padded_part(b->f, cause, padding), &action, &basis);
 }

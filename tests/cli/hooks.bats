@@ -271,6 +271,9 @@ optimizer|iteration' ]
 	record "$PYTHON" "$TRAIN" fixed_length >/dev/null # 16 columns more
 	[ "$(run_key run.strain loader_padding) $(run_key run.strain loader_padding_common)" = "1680 960" ]
 	rm run.strain
+	record "$PYTHON" "$TRAIN" padded_before >/dev/null
+	[ "$(run_key run.strain loader_padding) $(run_key run.strain loader_padding_common)" = "1680 960" ]
+	rm run.strain
 	record "$PYTHON" "$TRAIN" workers >/dev/null # images and classes
 	[ -z "$(run_key run.strain loader_padding)" ]
 }

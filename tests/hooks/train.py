@@ -295,14 +295,15 @@ def exchanging_once(job):
     exchanging(job, True)
 
 
-def padded(job, least=0):
-    """Sequences of different lengths, padded to the longest of their batch."""
+def padded(job, least=0, before=False):
+    """Sequences of different lengths, padded to the longest of their batch or to `least`, at the end or before the start."""
     sequences = [torch.randint(1, 100, (8 * (1 + i % 4),)) for i in range(100)]
     embedding = torch.nn.Embedding(100, 8)
 
     def together(batch):
         tokens = torch.nn.utils.rnn.pad_sequence(batch, batch_first=True)
-        return functional.pad(tokens, (0, max(0, least - tokens.shape[1])))
+        tokens = functional.pad(tokens, (0, max(0, least - tokens.shape[1])))
+        return tokens.flip(1) if before else tokens
 
     for tokens in DataLoader(sequences, batch_size=20, collate_fn=together):
         job.optimizer.zero_grad()
@@ -649,6 +650,11 @@ def compiled(job):
 def fixed_length(job):
     """Sequences of different lengths, padded to one."""
     padded(job, 48)
+
+
+def padded_before(job):
+    """The same, before the start."""
+    padded(job, 48, True)
 
 
 def exits(job):
