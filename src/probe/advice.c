@@ -215,26 +215,32 @@ struct left {
 
 static struct left probes_left(const struct work *w);
 
-// The time of the probes that are left: of the fewest at the mean pace so far, of the most at that
+// The probes that are usually left: of those that depend on what the others find, a quarter. Of
+// jobs with largest batches of 50 to 500, 0.16 to 0.37 of them were made.
+static unsigned usually_left(const struct left *left)
+{
+	return left->least + (left->most - left->least + 2) / 4;
+}
+
+// The time of the probes that are left: usually, at the mean pace so far; and of the most, at that
 // of the slowest, until --time.
 static void append_time_left(struct text *t, const struct work *w, const struct left *left)
 {
 	const struct advice *a = w->a;
 	double slowest = 0, spent = seconds_spent(w);
 	double until = fmax(0, (double)w->config->time_ns / 1e9 - spent);
-	char least[32], most[32];
+	double comparing = 2 * (double)w->config->converge_ns / 1e9;
+	char about[32], most[32];
 	for (size_t i = 0; i < a->n; i++) {
 		slowest = fmax(slowest, a->probes[i].seconds);
 	}
-	double from = left->least * spent / (double)a->n;
-	double to = fmax(from, fmin(left->most * slowest, until + slowest));
-	to += 2 * (double)w->config->converge_ns / 1e9;
-	text_seconds(least, sizeof(least), from);
-	text_seconds(most, sizeof(most), to);
-	if (left->least == left->most && w->config->converge_ns == 0) {
-		text_format(t, "about %s left", least);
-	} else {
-		text_format(t, "%s to %s left", least, most);
+	double at_most = fmin(left->most * slowest, until + slowest);
+	double usual = fmin(usually_left(left) * spent / (double)a->n, at_most);
+	text_seconds(about, sizeof(about), usual + comparing);
+	text_seconds(most, sizeof(most), at_most + comparing);
+	text_format(t, "about %s left", about);
+	if (left->least < left->most) {
+		text_format(t, ", at most %s", most);
 	}
 }
 
@@ -246,7 +252,7 @@ static void say_probe(struct work *w, enum stage stage, const char *format, ...)
 {
 	char what[200];
 	size_t n = w->a->n;
-	_cleanup_text_ struct text total = {0}, time = {0};
+	_cleanup_text_ struct text time = {0};
 	va_list arguments;
 	va_start(arguments, format);
 	vsnprintf(what, sizeof(what), format, arguments);
@@ -261,11 +267,8 @@ static void say_probe(struct work *w, enum stage stage, const char *format, ...)
 	}
 	struct left left = probes_left(w);
 	append_time_left(&time, w, &left);
-	if (left.most > left.least) {
-		text_format(&total, "%zu to ", n + left.least);
-	}
-	say(w, "probe %zu of %s%zu: %s; %s", n + 1, total.data ? total.data : "", n + left.most,
-		what, time.data ? time.data : "");
+	say(w, "probe %zu of %s%zu, %s: %s", n + 1, left.most > left.least ? "about " : "",
+		n + usually_left(&left), time.data ? time.data : "", what);
 }
 
 static double seconds_left(const struct work *w)
@@ -1595,6 +1598,7 @@ static int find_largest(struct work *w, struct error *e)
 		a->largest.high = fmax(a->largest.high, fmin(beyond, most_samples(a)));
 	}
 	if (a->failed_batch > 0 && a->failed_batch > a->verified_batch) {
+		a->largest_estimate = fmin(a->largest_estimate, (double)a->failed_batch - 1);
 		a->largest.high = fmin(a->largest.high, (double)a->failed_batch - 1);
 		a->largest.value = fmin(a->largest.value, a->largest.high);
 		a->largest.low = fmin(a->largest.low, a->largest.value);

@@ -258,13 +258,14 @@ job_with() { # BATCH
 	[ "$status" = 0 ]
 	field 'largest' kept/advice.json
 	[ "$(field 'largest["verified"] is not None and largest["verified_by"] in ("limit", "measured")' kept/advice.json)" = True ]
-	# What was said of the number of probes was true.
+	# Each probe is announced, with how many there will be.
 	echo "$stderr" >said
 	python3 - "$(field 'len(runs)' kept/advice.json)" <<-'EOF'
 		import re, sys
-		found = re.findall(r"probe (\d+) of (?:(\d+) to )?(\d+): .*; .* left$", open("said").read(), re.M)
-		assert len(found) == int(sys.argv[1]) - 1, found
-		for at, least, most in found:
-		    assert int(at) <= int(least or most) <= int(sys.argv[1]) <= int(most), found
+		found = re.findall(r"probe (\d+) of (about )?(\d+), about [^:]* left(, at most [^:]*)?: .", open("said").read())
+		assert [int(each[0]) for each in found] == list(range(2, int(sys.argv[1]) + 1)), found
+		for at, about, of, most in found:
+		    assert bool(about) == bool(most) and int(at) <= int(of), found
+		assert not found[-1][1] and int(found[-1][2]) == int(sys.argv[1]) or found[-1][1], found
 	EOF
 }
