@@ -296,6 +296,12 @@ void verdict_lines(const struct analysis *a, struct text *out)
 // CPUs: a job that wants a CPU gets more than this, however many others want one
 #define ASLEEP 0.02
 
+#define STORAGE_WAITED 0.05 // share of the time of a process
+// Bytes a second from and to storage that matter if the processes were not seen to wait for them,
+// and if it is not known whether they wait.
+#define MUCH_MOVED 1e7
+#define SOME_MOVED 1e5
+
 #define NEXT_COLUMNS 112 // width of the line after a run
 
 const char *confidence_name(enum confidence confidence)
@@ -576,12 +582,61 @@ static enum confidence judge_quota(const struct analysis *a, struct opinion *opi
 	return CONFIDENCE_MEDIUM;
 }
 
+// What the processes of the job waited for, by samples of their first threads.
+static const struct {
+	const char *metric, *words;
+	bool storage;
+} waits[] = {
+	{NAME_WAIT "storage", "waits for storage", true},
+	{NAME_WAIT "fsync", "waits for fsync", true},
+	{NAME_WAIT "network", "waits for the network", false},
+	{NAME_WAIT "pipe", "waits at a pipe", false},
+	{NAME_WAIT "lock", "waits for a lock", false},
+	{NAME_WAIT "gil", "waits for Python's lock (GIL)", false},
+	{NAME_WAIT "sleep", "sleeps", false},
+};
+
+// Of a process: the share of its time that it waited so; NAN: too few samples.
+static double waited_so(const struct analysis *a, const struct process_row *row, size_t wait)
+{
+	double looks = tables_figure(&a->tables, row->entity, NAME_WAIT "looks", FIGURE_TOTAL);
+	double waited = tables_figure(&a->tables, row->entity, waits[wait].metric, FIGURE_TOTAL);
+	return looks >= LOOKS_ENOUGH ? waited / looks : NAN;
+}
+
+// The largest part of its time that a process waited for storage; NAN: not known of any.
+static double waited_for_storage(const struct analysis *a)
+{
+	double most = NAN;
+	for (size_t i = 0; i < a->processes.n; i++) {
+		double share = NAN;
+		for (size_t k = 0; k < ARRAY_LENGTH(waits); k++) {
+			share = waits[k].storage
+			                ? words_sum(share, waited_so(a, &a->processes.items[i], k))
+			                : share;
+		}
+		most = fmax(most, share); // fmax ignores NAN
+	}
+	return most;
+}
+
+// The pressure of the host is that of other programs, too. The job takes part if its processes were
+// seen to wait for storage, or if it moves much (other threads wait unseen).
+static bool takes_part(const struct analysis *a, double moved)
+{
+	double waited = waited_for_storage(a);
+	double rate = moved / a->overview.running_s;
+	return a->overview.pressure.of_job || waited >= STORAGE_WAITED ||
+	       rate >= (isfinite(waited) ? MUCH_MOVED : SOME_MOVED);
+}
+
 static enum confidence judge_storage(const struct analysis *a, struct opinion *opinion)
 {
 	const struct overview *o = &a->overview;
 	double stalled = o->pressure.some[PRESSURE_IO];
 	double moved = words_sum(o->storage_read_bytes, o->storage_write_bytes);
-	if (!(stalled >= STORAGE_STALLED) || o->cpus_used >= SATURATED * o->cpus || !(moved > 0)) {
+	if (!(stalled >= STORAGE_STALLED) || o->cpus_used >= SATURATED * o->cpus || !(moved > 0) ||
+		!takes_part(a, moved)) {
 		return CONFIDENCE_NONE;
 	}
 	text_append_string(&opinion->headline, "storage-bound: I/O pressure ");
@@ -718,8 +773,28 @@ static enum confidence judge_idle(const struct analysis *a, struct opinion *opin
 	}
 	text_append_string(&opinion->headline, "mostly idle: the job used ");
 	append_cpus_used(&opinion->headline, o);
-	text_append_string(&opinion->headline, " and waited for something that was not measured");
-	return CONFIDENCE_LOW;
+	double most = 0;
+	size_t process = 0, wait = 0;
+	for (size_t i = 0; i < a->processes.n * ARRAY_LENGTH(waits); i++) {
+		double share = waited_so(
+			a, &a->processes.items[i / ARRAY_LENGTH(waits)], i % ARRAY_LENGTH(waits));
+		if (share > most) {
+			most = share;
+			process = i / ARRAY_LENGTH(waits);
+			wait = i % ARRAY_LENGTH(waits);
+		}
+	}
+	if (!(most >= 0.5)) {
+		text_append_string(
+			&opinion->headline, " and waited for something that was not measured");
+		return CONFIDENCE_LOW;
+	}
+	text_append_string(&opinion->headline, "; ");
+	words_append_elided(&opinion->headline, a->processes.items[process].label, 40);
+	text_format(&opinion->headline, " %s ", waits[wait].words);
+	words_append_percent(&opinion->headline, most);
+	text_append_string(&opinion->headline, " of its time");
+	return CONFIDENCE_MEDIUM;
 }
 
 static enum confidence judge_nothing(const struct analysis *a, struct opinion *opinion)

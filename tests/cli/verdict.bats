@@ -97,3 +97,8 @@ print(json.load(sys.stdin)["job"]["cpus"] == 1)')" = True ]
 	"$STRAIN" sql run.strain "SELECT DISTINCT value FROM samples WHERE metric = 'strain.cpu.allowed'" >out
 	grep -qx ' *1' out
 }
+
+@test "a job that sleeps is idle, and the verdict says that it sleeps" {
+	"$STRAIN" run -o run -- sleep 4 2>err
+	[[ "$(verdict 'v["headline"]')" == "mostly idle: "*"; sleep sleeps "*" % of its time" ]]
+}

@@ -154,6 +154,11 @@ static void test_devices(void **state)
 	assert_verdict(&a, BOTTLENECK_UNKNOWN, "... 2 ... 4");
 	a.overview.storage_read_bytes = 3.2e9;
 	assert_verdict(&a, BOTTLENECK_STORAGE, "... 40 % ... 3.2 GB ... ?");
+	// Others may be those that wait on this host: 137 B a second say nothing, and 53 MB do.
+	a.overview.pressure.of_job = false;
+	assert_verdict(&a, BOTTLENECK_STORAGE, "... 40 % ... 3.2 GB ... ?");
+	a.overview.storage_read_bytes = 8192;
+	assert_verdict(&a, BOTTLENECK_UNKNOWN, "... 2 ... 4");
 }
 
 static void test_limits(void **state)
