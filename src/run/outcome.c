@@ -124,13 +124,45 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || ends_line(c);
 }
 
-// The last line that is not blank.
+static const char *without_blanks(const char *at, const char *end)
+{
+	while (end > at && is_blank(end[-1])) {
+		end--;
+	}
+	return end;
+}
+
+static bool line_begins(struct cursor line, const char *text)
+{
+	size_t length = strlen(text);
+	return (size_t)(line.end - line.at) >= length && memcmp(line.at, text, length) == 0;
+}
+
+// The end of what the job wrote: what strain has written to the same file (a warning before the job
+// began, the verdict of another recording within it) is none of it. Those lines begin with
+// "strain: ", and go on indented.
+static const char *without_own(const char *at, const char *end)
+{
+	static const char indent[] = "        ";
+	for (end = without_blanks(at, end); end > at;) {
+		struct cursor output = {at, end};
+		struct cursor line = line_around(output, end);
+		while (line.at > at && line_begins(line, indent)) {
+			line = line_around(output, without_blanks(at, line.at));
+		}
+		if (!line_begins(line, "strain: ")) {
+			break;
+		}
+		end = without_blanks(at, line.at);
+	}
+	return end;
+}
+
+// The last line of the job that is not blank.
 static struct cursor last_line(const struct outcome_evidence *evidence)
 {
 	struct cursor output = end_of_output(evidence);
-	while (output.end > output.at && is_blank(output.end[-1])) {
-		output.end--;
-	}
+	output.end = without_own(output.at, output.end);
 	return line_around(output, output.end);
 }
 
@@ -667,7 +699,7 @@ int outcome_of(struct reader *r, enum outcome *ret, char **ret_text, struct erro
 
 size_t outcome_last_lines(const char *output, size_t n, struct cursor *ret)
 {
-	const char *at = output, *end = output + strlen(output);
+	const char *at = output, *end = without_own(output, output + strlen(output));
 	size_t found = 0;
 	while (found < n && end > at) {
 		struct cursor line = {end, end};

@@ -253,6 +253,14 @@ static void test_the_last_lines(void **state)
 	assert_true(cursor_is(lines[0], "1"));
 	assert_true(cursor_is(lines[1], "  2"));
 	assert_true(cursor_is(lines[2], " 30 %"));
+	// What strain wrote to the same file is not the job's.
+	static const char own[] = "strain: cannot write here\nlost\n\nstrain: mostly idle\n"
+				  "        ran 2 s\n        strain show x.strain\n";
+	assert_int_equal(outcome_last_lines(own, 3, lines), 2);
+	assert_memory_equal(lines[1].at, "lost\n", 5);
+	assert_int_equal(outcome_last_lines("strain: alone", 3, lines), 0);
+	assert_int_equal(outcome_last_lines("        indented\n", 3, lines), 1);
+	assert_int_equal(outcome_last_lines("        indented\n        too\n", 3, lines), 2);
 	assert_int_equal(outcome_last_lines("a\nb\n", 1, lines), 1);
 	assert_true(cursor_is(lines[0], "b"));
 }
