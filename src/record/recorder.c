@@ -668,6 +668,7 @@ static void finish(struct recorder *r)
 	}
 	if (left) {
 		sink_event(r->sink, clock_monotonic_ns(), "source_dropped", 0, "%s", left);
+		sampler_say_hung(r->sampler, r->sink);
 	}
 	tell(r, MESSAGE_CLOSING, NULL);
 	sink_flush(r->sink);

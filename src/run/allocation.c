@@ -155,20 +155,23 @@ static void find_memory(const struct analysis *a, struct allocation *ret)
 	memory->why_used = "the job's memory was not measured";
 }
 
-// Why the run has no GPU; NULL: it is known that the job had none.
+// Why the run has no GPU; NULL: it is known that the job had none. Without a driver, the bus says
+// so; one that is there, but did not answer, may have devices that are on no PCI bus of this
+// system.
 static const char *why_no_gpu(const struct analysis *a)
 {
 	const struct missing_list *missing = &a->tables.missing;
 	const char *reason = "no GPU was recorded";
-	if (is_zero(a, "nvidia_pci_devices")) {
-		return NULL;
-	}
+	bool asked = false;
 	for (size_t i = 0; i < missing->n; i++) {
+		const char *why = missing->items[i].reason;
 		if (strcmp(missing->items[i].kind, "gpu") == 0 && missing->items[i].to_the_end) {
-			reason = missing->items[i].reason;
+			reason = why;
+			asked = asked ||
+			        !(strstr(why, "was not found") || strstr(why, "no NVIDIA GPU"));
 		}
 	}
-	return reason;
+	return is_zero(a, "nvidia_pci_devices") && !asked ? NULL : reason;
 }
 
 // The name of a GPU that the job uses, else of one that it may use, else of any. NULL: none is

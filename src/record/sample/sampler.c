@@ -220,6 +220,8 @@ struct lane_thread {
 	uint64_t flush_ns;
 	struct node_rows rows; // read for other recorders, or by another
 	bool real_time;
+	const struct source *_Atomic at; // that is being opened or read
+	_Atomic uint64_t at_ns; // since when
 	_Atomic uint64_t due, late, missed;
 	_Atomic bool stop;
 	_Atomic unsigned asked, answered; // sampler_read_now
@@ -317,13 +319,22 @@ static uint64_t slot_affordable(const struct sampler *s, const struct slot *slot
 	return ns < (double)DEVICE_INTERVAL_MAX_NS ? (uint64_t)ns : DEVICE_INTERVAL_MAX_NS;
 }
 
+static void lane_enter(struct lane_thread *lane, const struct source *source)
+{
+	atomic_store(&lane->at_ns, source ? clock_monotonic_ns() : 0);
+	atomic_store(&lane->at, source);
+}
+
 static void lane_add_source(struct lane_thread *lane, size_t index)
 {
 	struct sampler *s = lane->sampler;
 	const struct source *source = source_list[index];
 	struct error e = {0};
 	void *state = NULL;
-	if (source->open(&s->context, lane->sink, &state, &e) < 0) {
+	lane_enter(lane, source);
+	int r = source->open(&s->context, lane->sink, &state, &e);
+	lane_enter(lane, NULL);
+	if (r < 0) {
 		for (size_t i = 0; i < source->n_groups; i++) {
 			sink_missing_group(lane->sink, 0, &source->groups[i], e.text);
 		}
@@ -418,11 +429,13 @@ static void slot_read(struct lane_thread *lane, struct slot *slot, uint64_t now_
 	uint64_t before_ns = clock_monotonic_ns();
 	uint64_t cpu_ns = lane->lane == LANE_DEVICE ? clock_read_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
 	bool shared = s->context.node && slot->group->sharing != SHARED_NOT;
+	lane_enter(lane, source_list[slot->source]);
 	if (!shared) {
 		slot->dropped = slot->group->read(slot->state, lane->sink, now_ns) < 0;
 	} else if (all || node_reads(s->context.node) || !slot_copy(lane, slot, now_ns)) {
 		slot->dropped = slot_read_shared(lane, slot, now_ns) < 0;
 	}
+	lane_enter(lane, NULL);
 	uint64_t after_ns = clock_monotonic_ns();
 	uint64_t cost_ns = after_ns - before_ns;
 	atomic_fetch_add(&s->source_ns[slot->source], cost_ns);
@@ -762,6 +775,20 @@ const char *sampler_stop(struct sampler *s)
 		}
 	}
 	return left;
+}
+
+void sampler_say_hung(struct sampler *s, struct sink *sink)
+{
+	for (enum lane kind = 0; kind < N_LANES; kind++) {
+		struct lane_thread *lane = &s->lanes[kind];
+		const struct source *source = lane->running ? atomic_load(&lane->at) : NULL;
+		for (size_t i = 0; source && i < source->n_groups; i++) {
+			for (size_t k = 0; k < source->groups[i].n_metrics; k++) {
+				sink_missing_since(sink, 0, &source->groups[i], k,
+					atomic_load(&lane->at_ns), "the driver did not answer");
+			}
+		}
+	}
 }
 
 void sampler_free(struct sampler *s)

@@ -41,6 +41,9 @@ void sampler_read_now(struct sampler *s, uint64_t timeout_ns);
 // its thread and sources stay until the process ends, which must then call _exit. Returns NULL, or
 // a sentence that names the abandoned lane.
 const char *sampler_stop(struct sampler *s);
+// After sampler_stop: passes on that what an abandoned lane's source measures is missing since it
+// hung.
+void sampler_say_hung(struct sampler *s, struct sink *sink);
 void sampler_free(struct sampler *s); // accepts NULL; after sampler_stop
 
 // Counts of the tick lane since the start: ticks due, ticks more than one interval late, ticks

@@ -453,17 +453,22 @@ static bool said_before(struct sink *s, uint64_t key)
 void sink_missing(struct sink *s, int64_t entity, const struct group *group, size_t metric,
 	const char *reason)
 {
+	sink_missing_since(s, entity, group, metric, clock_monotonic_ns(), reason);
+}
+
+void sink_missing_since(struct sink *s, int64_t entity, const struct group *group, size_t metric,
+	uint64_t since_ns, const char *reason)
+{
 	const struct registry_row *row = registry_find(s->registry, group);
 	if (!row || metric >= group->n_metrics ||
 		said_before(s, (uint64_t)entity << 16 | row->ids[metric])) {
 		return;
 	}
-	int64_t now = since_start(s, clock_monotonic_ns());
 	feed_put(s->feed, &(struct item){
 				  .kind = ITEM_MISSING,
 				  .entity = entity,
 				  .metric = row->ids[metric],
-				  .t_ns = now,
+				  .t_ns = since_start(s, since_ns),
 				  .last_ns = -1,
 				  .text = reason,
 			  });

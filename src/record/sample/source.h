@@ -81,6 +81,9 @@ bool sink_put_rows(
 // by this driver", "io: Permission denied; run as the job's user". Repeated calls write nothing.
 void sink_missing(struct sink *s, int64_t entity, const struct group *group, size_t metric,
 	const char *reason);
+// The same, missing since then.
+void sink_missing_since(struct sink *s, int64_t entity, const struct group *group, size_t metric,
+	uint64_t since_ns, const char *reason);
 // All metrics of a group at once.
 void sink_missing_group(
 	struct sink *s, int64_t entity, const struct group *group, const char *reason);

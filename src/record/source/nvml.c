@@ -337,9 +337,9 @@ struct gpu {
 	uint32_t pcie_width;
 	uint64_t pcie_peak; // bytes a second, each way; 0: unknown
 	uint8_t never[N_GPU_GROUPS]; // a bit per metric that is unavailable in this run
-	uint8_t told[N_GPU_GROUPS]; // a bit per metric that had a value
 	// The reason for the last missing value; NULL: no value was missing.
-	const char *gap[N_GPU_GROUPS][GPU_MAX_METRICS];
+	const char *gap[N_GPU_GROUPS][GPU_MAX_METRICS]; // of the last reading; NULL: it had a value
+	uint64_t gap_ns[N_GPU_GROUPS][GPU_MAX_METRICS]; // the first reading without one since
 	int64_t errors[N_ERRORS]; // last counts; VALUE_MISSING: not read yet
 	unsigned error_events[N_ERRORS];
 	bool xids_watched;
@@ -470,10 +470,9 @@ static void gpu_say_gaps(struct sink *sink, struct gpu *g)
 {
 	for (size_t group = 0; group < N_GPU_GROUPS && !g->lost; group++) {
 		for (size_t i = 0; i < nvml_groups[group].n_metrics; i++) {
-			bool told = g->told[group] & 1u << i;
-			if (gpu_wants(g, group, i) && !told && g->gap[group][i]) {
-				sink_missing(
-					sink, g->entity, &nvml_groups[group], i, g->gap[group][i]);
+			if (gpu_wants(g, group, i) && g->gap[group][i]) {
+				sink_missing_since(sink, g->entity, &nvml_groups[group], i,
+					g->gap_ns[group][i], g->gap[group][i]);
 			}
 		}
 	}
@@ -481,20 +480,25 @@ static void gpu_say_gaps(struct sink *sink, struct gpu *g)
 
 // Returns the value of one metric of a reading, and notes why it is missing.
 static int64_t take_value(struct sink *sink, struct gpu *g, enum gpu_group group, size_t metric,
-	const struct gpu_reading *reading)
+	uint64_t t_ns, const struct gpu_reading *reading)
 {
 	int result = reading->result[metric];
 	enum nvml_outcome outcome = result == GPU_QUIET ? NVML_NOT_NOW : nvml_outcome(result);
 	if (outcome == NVML_READ && reading->value[metric] != VALUE_MISSING) {
-		g->told[group] |= (uint8_t)(1u << metric);
+		g->gap[group][metric] = NULL;
 		return reading->value[metric];
 	}
 	if (outcome == NVML_NEVER) {
 		never_result(sink, g, group, metric, result);
-	} else if (outcome == NVML_READ) {
-		g->gap[group][metric] = "the driver answered with a value that cannot be";
-	} else if (result != GPU_QUIET || reading->why) {
-		g->gap[group][metric] = result != GPU_QUIET ? nvml_reason(result) : reading->why;
+		return VALUE_MISSING;
+	}
+	const char *gap = outcome == NVML_READ  ? "the driver answered with a value that cannot be"
+	                  : result != GPU_QUIET ? nvml_reason(result)
+	                                        : reading->why;
+	if (gap) {
+		uint64_t *since_ns = &g->gap_ns[group][metric];
+		*since_ns = g->gap[group][metric] ? *since_ns : t_ns;
+		g->gap[group][metric] = gap;
 	}
 	return VALUE_MISSING;
 }
@@ -513,7 +517,7 @@ static void gpu_row(struct sink *sink, struct gpu *g, enum gpu_group group, uint
 		if (result != GPU_QUIET && !gpu_alive(sink, g, t_ns, result)) {
 			return;
 		}
-		values[i] = take_value(sink, g, group, i, reading);
+		values[i] = take_value(sink, g, group, i, t_ns, reading);
 	}
 	if (!gpu_wants_any(g, group)) {
 		return;
