@@ -18,7 +18,7 @@ enum message_kind {
 	// recorder to launcher
 	MESSAGE_CREATED = 1, // the run file exists: device, inode
 	MESSAGE_READY, // sampling can start
-	MESSAGE_FAILED, // sampling cannot start: text; the recorder ends
+	MESSAGE_FAILED, // sampling cannot start: text; status 1: because of the run file; it ends
 	MESSAGE_LAST_READ, // answer to MESSAGE_EXITED: the zombie may be reaped
 	MESSAGE_CLOSING, // after MESSAGE_END: measuring has ended
 	MESSAGE_DONE, // then: the file is closed

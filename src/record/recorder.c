@@ -356,12 +356,22 @@ static void start_devices(struct recorder *r)
 	}
 }
 
-static int set_up(struct recorder *r, struct error *e)
+// In a PID namespace without a /proc of its own, the job's numbers are those of other processes there.
+static int check_proc(struct error *e)
 {
-	r->root_fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (r->root_fd < 0) {
-		return error_errno(e, errno, "/");
-	}
+	char self[32] = "", own[32];
+	snprintf(own, sizeof(own), "%d", (int)getpid());
+	ssize_t n = readlink("/proc/self", self, sizeof(self) - 1);
+	return n < 0 || strcmp(self, own) == 0
+	               ? 0
+	               : error_set(e, ENOTSUP,
+			         "/proc shows another PID namespace; mount one of this (unshare "
+			         "--mount-proc)");
+}
+
+// Creates the run file with what is known already.
+static int begin_file(struct recorder *r, struct error *e)
+{
 	int result = open_file(r, e);
 	if (result < 0) {
 		return result;
@@ -374,7 +384,20 @@ static int set_up(struct recorder *r, struct error *e)
 			r->config->path);
 	}
 	announce_entities(r);
-	result = writer_commit(r->writer, e);
+	return writer_commit(r->writer, e);
+}
+
+static int set_up(struct recorder *r, struct error *e)
+{
+	r->root_fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (r->root_fd < 0) {
+		return error_errno(e, errno, "/");
+	}
+	int result = check_proc(e);
+	if (result == 0) {
+		result = begin_file(r, e);
+		r->status = result < 0; // for MESSAGE_FAILED
+	}
 	if (result == 0) {
 		result = start_sampler(r, e);
 	}

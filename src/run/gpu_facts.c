@@ -72,13 +72,6 @@ void gpu_facts_init(struct gpu_facts *g)
 
 // Owners ------------------------------------------------------------------------------------------
 
-const char *gpu_owner_name(enum gpu_owner owner)
-{
-	static const char *const names[N_GPU_OWNERS] = {
-		[GPU_OF_JOB] = "uses it", [GPU_SPARE] = "may use it", [GPU_OF_OTHERS] = "may not"};
-	return names[owner];
-}
-
 static bool is_hidden(const struct analysis *a, int64_t gpu)
 {
 	const struct entity *entity = entity_find(&a->tables.entities, gpu);
@@ -154,6 +147,15 @@ enum gpu_owner gpu_owner(const struct analysis *a, size_t gpu)
 		return GPU_OF_OTHERS;
 	}
 	return use == USE_NONE || any_in_use(a) ? GPU_SPARE : GPU_OF_JOB;
+}
+
+const char *gpu_owner_words(const struct analysis *a, size_t gpu)
+{
+	static const char *const names[N_GPU_OWNERS] = {
+		[GPU_OF_JOB] = "uses it", [GPU_SPARE] = "may use it", [GPU_OF_OTHERS] = "may not"};
+	enum gpu_owner owner = gpu_owner(a, gpu);
+	bool known = use_of(a, a->overview.gpus[gpu].entity) == USE_SOME;
+	return owner == GPU_OF_JOB && !known ? "not known" : names[owner];
 }
 
 // Figures of the stretch --------------------------------------------------------------------------

@@ -21,10 +21,11 @@ enum gpu_owner {
 	N_GPU_OWNERS,
 };
 
-// What the job does with it, for tables: "uses it", "may use it", "may not".
-const char *gpu_owner_name(enum gpu_owner owner);
 // Of overview.gpus[gpu].
 enum gpu_owner gpu_owner(const struct analysis *a, size_t gpu);
+// The same for tables: "uses it", "may use it", "may not"; "not known" if the job may use it and no
+// list of processes shows whether it does.
+const char *gpu_owner_words(const struct analysis *a, size_t gpu);
 
 enum gpu_error {
 	GPU_ERROR_UNCORRECTED, // ECC

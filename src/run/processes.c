@@ -85,6 +85,10 @@ static void fill_resident(const struct run_tables *tables, struct process_row *r
 static void fill_figures(const struct run_tables *tables, struct process_row *row)
 {
 	row->cpu_seconds = tables_figure(tables, row->entity, NAME_CPU_TIME, FIGURE_TOTAL);
+	double rate = tables_figure(tables, row->entity, NAME_CPU_TIME, FIGURE_MEAN);
+	if (row->cpu_seconds == 0 && !isfinite(rate)) {
+		row->cpu_seconds = NAN; // read once, when it began: it may have run since
+	}
 	row->stopped_s = tables_figure(tables, row->entity, NAME_PROCESS_STOPPED, FIGURE_TOTAL);
 	double life_s = row->last_s - row->first_s - (row->stopped_s > 0 ? row->stopped_s : 0);
 	row->cpu_share = life_s > 0 ? row->cpu_seconds / life_s : NAN;

@@ -1201,7 +1201,7 @@ int run_table_gpus(const struct analysis *a, struct table **ret)
 		for (size_t c = 0; c < ARRAY_LENGTH(figures); c++) {
 			table_number(*ret, c + 1, figures[c]);
 		}
-		table_text(*ret, ARRAY_LENGTH(figures) + 1, gpu_owner_name(gpu_owner(a, i)));
+		table_text(*ret, ARRAY_LENGTH(figures) + 1, gpu_owner_words(a, i));
 	}
 	return r;
 }

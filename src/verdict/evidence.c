@@ -103,7 +103,8 @@ static int put_clock(const struct gpu_facts *g, struct verdict *v)
 {
 	struct text value = {0};
 	bool slowed = g->slowed > 0, capped = g->capped > 0;
-	if (!(g->clock_lost >= WORTH_A_WORD) && !slowed) {
+	bool idle = g->busy < GPU_IDLE; // then a low clock is no loss
+	if (idle || (!(g->clock_lost >= WORTH_A_WORD) && !slowed)) {
 		return 0;
 	}
 	if (isfinite(g->clock_lost)) {
@@ -142,7 +143,7 @@ static int put_shared(const struct gpu_facts *g, struct verdict *v)
 		words_append_percent(&value, g->job_busy);
 		text_append_string(&value, ")");
 	}
-	if (isfinite(g->others_bytes)) {
+	if (g->others_bytes > 0) { // 0: of a reading before they came; drivers may hide it
 		text_append_string(&value, ", with ");
 		words_append_bytes(&value, g->others_bytes);
 	}

@@ -98,6 +98,8 @@
 #define SAMPLES_ENOUGH 50
 // With fewer, a group of threads hardly ran.
 #define SAMPLES_SHOWN 10
+// A GPU that is busy for less of the time is idle.
+#define GPU_IDLE 0.005
 // A function is named in the evidence with this share of the training thread's samples, if there
 // are so many; the first three.
 #define FUNCTION_WORTH 0.04

@@ -464,7 +464,7 @@ static int wait_ready(struct launcher *l, struct error *e)
 				return 0;
 			}
 			if (message.kind == MESSAGE_FAILED) {
-				return error_set(e, EIO, "%s", message.text);
+				return error_set(e, message.status ? EIO : EPIPE, "%s", message.text);
 			}
 		} else if (l->recording.socket < 0) {
 			return error_set(e, EPIPE, "the recorder ended before it was ready");
