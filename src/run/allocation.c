@@ -174,6 +174,21 @@ static const char *why_no_gpu(const struct analysis *a)
 	return is_zero(a, "nvidia_pci_devices") && !asked ? NULL : reason;
 }
 
+// Why the run does not have a metric to its end.
+static const char *why_missing(const struct analysis *a, const char *metric)
+{
+	const struct missing_list *missing = &a->tables.missing;
+	for (size_t i = 0; i < missing->n; i++) {
+		const struct missing_group *group = &missing->items[i];
+		for (size_t k = 0; k < group->n_metrics && group->to_the_end; k++) {
+			if (strcmp(group->metrics[k], metric) == 0) {
+				return group->reason;
+			}
+		}
+	}
+	return "the utilization of the GPUs was not recorded";
+}
+
 // The name of a GPU that the job uses, else of one that it may use, else of any. NULL: none is
 // known.
 static const char *name_of_gpu(const struct analysis *a)
@@ -201,7 +216,7 @@ static void find_gpus(const struct analysis *a, struct allocation *ret)
 	struct allocated *gpus = &ret->of[ALLOCATED_GPUS];
 	const struct overview *o = &a->overview;
 	double visible = 0, used = 0;
-	gpus->why_used = "the GPU driver did not report utilization";
+	gpus->why_used = why_missing(a, NAME_GPU_BUSY);
 	for (size_t i = 0; i < o->n_gpus; i++) {
 		enum gpu_owner owner = gpu_owner(a, i);
 		visible += owner != GPU_OF_OTHERS;

@@ -76,13 +76,35 @@ values() {
 	echo 'at 300 gpu 0 hang.nvmlDeviceGetClockInfo 1' >>"$script"
 	run -4 record sh -c 'sleep 1; exit 4'
 	query "select text from event" | grep -qi driver
+	# What it measured is missing since then.
+	query "select reason from missing where from_ns > 2e8" | grep -qx 'the driver did not answer'
 	"$STRAIN" show run.strain
+}
+
+@test "a reading that fails later leaves its reason" {
+	echo 'at 600 gpu 0 result.nvmlDeviceGetClockInfo 10' >>"$script"
+	record sleep 2.5
+	[ "$(values 'count(*) > 0' strain.gpu.clock.sm e)" = 1 ]
+	query "select reason from missing where from_ns > 5e8" | grep -qx 'the driver timed out'
+}
+
+@test "doctor: a driver that hangs, and one whose library crashes" {
+	ask() {
+		LD_LIBRARY_PATH=$BUILD_ROOT/tests/fake/full STRAIN_FAKE_NVML=$script timeout 100 "$STRAIN" doctor
+	}
+	echo 'gpu 0 crash.nvmlDeviceGetMaxClockInfo 1' >>"$script"
+	ask | grep -q "^nvml .*the driver's library crashed (signal 11)"
+	sed -i '$ d' "$script"
+	echo 'gpu 0 hang.nvmlDeviceGetMaxClockInfo 1' >>"$script"
+	ask | grep -q '^nvml .*the driver did not answer within 10 s'
 }
 
 @test "a driver that hangs at once" {
 	echo 'gpu 0 hang.nvmlDeviceGetMaxClockInfo 1' >>"$script"
 	run -0 record sleep 0.5
-	"$STRAIN" show run.strain
+	[ "$("$STRAIN" show --json run.strain | python3 -c 'import json, sys
+found = json.load(sys.stdin)["allocation"]["gpus"]
+print(found["allocated"], found["used_s"], found["missing"])')" = "2 None the driver did not answer" ]
 }
 
 @test "an old driver: less, with the reason" {

@@ -6,6 +6,7 @@
 #include "script.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -315,6 +316,11 @@ int script_enter(unsigned gpu, const char *function)
 	snprintf(key, sizeof(key), "hang.%s", function);
 	while (script_number(gpu, key, now, &value) == 0) {
 		pause();
+	}
+	snprintf(key, sizeof(key), "crash.%s", function);
+	if (script_number(gpu, key, now, &value) == 0) {
+		signal(SIGSEGV, SIG_DFL); // not a sanitizer's
+		raise(SIGSEGV);
 	}
 	snprintf(key, sizeof(key), "result.%s", function);
 	if (script_number(gpu, key, now, &value) == 0) {

@@ -6,8 +6,12 @@
 #include "record/source/availability.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -16,6 +20,7 @@
 #include "record/sample/source.h"
 
 #define FEED_MAX_BYTES ((size_t)64 << 20)
+#define DRIVER_NS (10 * NS_PER_S)
 #define ROUNDS 3
 #define ROUND_NS (11 * NS_PER_S) // longer than any group's interval
 
@@ -191,6 +196,58 @@ static int note_failure(struct availability *p, struct result *kept, const struc
 	return 0;
 }
 
+// Opens, reads and closes a source in this process, which is a child.
+static void try_in_child(const struct source_context *context, const struct source *source)
+{
+	struct registry registry = {0};
+	struct feed *feed = NULL;
+	struct sink *sink = NULL;
+	void *state = NULL;
+	struct error e;
+	int r = feed_new(FEED_MAX_BYTES, &feed);
+	r = r < 0 ? r : sink_new(&registry, feed, context->start_ns, &sink);
+	for (size_t g = 0; g < source->n_groups && r == 0; g++) {
+		r = registry_add(&registry, source->name, &source->groups[g]);
+	}
+	if (r == 0 && source->open(context, sink, &state, &e) == 0) {
+		read_groups(source, state, sink, context->start_ns);
+		source->close(state);
+	}
+	_exit(0);
+}
+
+// A driver's library can hang or crash, and most likely does where somebody asks what is wrong: a
+// child tries it first. Returns 0, or -errno with the reason why it must not be asked here.
+static int try_driver(
+	const struct source_context *context, const struct source *source, struct error *e)
+{
+	if (source->lane != LANE_DEVICE || context->captured) {
+		return 0;
+	}
+	pid_t child = fork();
+	if (child < 0) {
+		return 0;
+	}
+	if (child == 0) {
+		try_in_child(context, source);
+	}
+	uint64_t until_ns = clock_monotonic_ns() + DRIVER_NS;
+	int status = 0;
+	pid_t ended;
+	while ((ended = waitpid(child, &status, WNOHANG)) == 0 && clock_monotonic_ns() < until_ns) {
+		nanosleep(&(struct timespec){.tv_nsec = 5 * NS_PER_MS}, NULL);
+	}
+	if (ended == 0) {
+		kill(child, SIGKILL); // it may sleep in the driver, and end later
+		return error_set(e, ETIMEDOUT, "the driver did not answer within %d s",
+			(int)(DRIVER_NS / NS_PER_S));
+	}
+	return ended == child && WIFSIGNALED(status)
+	               ? error_set(e, EFAULT, "the driver's library crashed (signal %d)",
+				 WTERMSIG(status))
+	               : 0;
+}
+
 static int try_source(struct availability *p, const struct source_context *context,
 	const struct source *source, struct result *kept, struct error *failed)
 {
@@ -203,7 +260,8 @@ static int try_source(struct availability *p, const struct source_context *conte
 	for (size_t g = 0; g < source->n_groups && r == 0; g++) {
 		r = registry_add(&p->registry, source->name, &source->groups[g]);
 	}
-	if (r == 0 && source->open(context, sink, &state, failed) == 0) {
+	if (r == 0 && try_driver(context, source, failed) == 0 &&
+		source->open(context, sink, &state, failed) == 0) {
 		*failed = (struct error){0};
 		read_groups(source, state, sink, context->start_ns);
 	}
