@@ -61,6 +61,26 @@ near() {
 	[ "$(ask "SELECT count(*) FROM event WHERE kind = 'cpu_time_inexact'")" = 0 ]
 }
 
+@test "what children of a job that ignores SIGCHLD were seen to use is counted, and said to be inexact" {
+	cat >ignores.py <<-'EOF'
+		import os, signal, time
+		signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+		for _ in range(12):
+		    if os.fork() == 0:
+		        until = time.process_time() + 0.15
+		        while time.process_time() < until:
+		            pass
+		        os._exit(0)
+		    time.sleep(0.25)
+	EOF
+	"$STRAIN" run --no-cgroup --force -o run.strain -- python3 ignores.py
+	[ "$(ask "SELECT count(*) FROM event WHERE kind = 'cpu_time_inexact'")" = 1 ]
+	# 1.8 s, of which each child's last tenth of a second may not have been seen
+	"$STRAIN" show --json run.strain | python3 -c 'import json, sys
+used = json.load(sys.stdin)["allocation"]["cpus"]["used_s"]
+assert 0.6 < used < 2.5, used'
+}
+
 @test "a name that looks like fields of stat stays a name" {
 	record "$JOB" bad-name 200
 	[ "$(ask "SELECT name FROM entity WHERE kind = 'process'")" = "a) R 1 (b" ]

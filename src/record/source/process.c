@@ -100,6 +100,8 @@ struct readings {
 	uint64_t io_ns; // the same for io
 	unsigned io_same;
 	uint64_t child_ns; // of reaped children, last reading
+	uint64_t left_ns; // of children that have left, as they were last read
+	bool forgets; // it ignores SIGCHLD: the kernel reaps its children, and forgets their time
 	uint64_t rss_kib;
 	uint64_t own_kib; // part of the above: anonymous and not inherited
 	uint64_t least_kib; // minimum of anonymous memory so far
@@ -150,6 +152,7 @@ struct process_source {
 	bool cgroup_v2;
 	bool delay_accounting;
 	bool sigchld_ignored; // reported
+	uint64_t forgotten_ns; // of children of processes that have left and forgot them
 	bool many; // reported
 	struct stream *job_stream, *job_io_stream, *job_peak_stream, *job_stopped_stream;
 	uint64_t total_ns; // never decreases
@@ -851,13 +854,15 @@ static int process_tick(struct process_source *s, struct process *p, uint64_t no
 
 // status ------------------------------------------------------------------------------------------
 
-// Children of a process that ignores SIGCHLD disappear without being waited for, and their CPU time
-// is lost.
+// Children of a process that ignores SIGCHLD disappear without being waited for: what they used
+// after their last reading is lost.
 static void check_sigchld(
 	struct process_source *s, const struct process *p, const struct proc_status *status)
 {
-	if ((status->ignored_signals & SIGCHLD_BIT) && !s->sigchld_ignored &&
-		s->cgroup_cpu.fd < 0 && p->n_children > 0) {
+	struct readings *r = p->readings;
+	r->forgets = status->ignored_signals & SIGCHLD_BIT;
+	if (r->forgets && !s->sigchld_ignored && s->cgroup_cpu.fd < 0 &&
+		(p->n_children > 0 || r->left_ns > 0)) {
 		s->sigchld_ignored = true;
 		sink_event(s->sink, clock_monotonic_ns(), "cpu_time_inexact", p->entity,
 			"process %d ignores SIGCHLD: the kernel forgets its children's CPU time, "
@@ -971,6 +976,7 @@ static int process_read_cpu(void *state, struct sink *sink, uint64_t now_ns)
 			process_stat(s, members[i], &stat);
 		}
 	}
+	sum_ns += s->forgotten_ns;
 	s->rss_kib = s->own_kib = 0;
 	for (size_t i = 0; i < n;) {
 		struct process *p = members[i];
@@ -980,7 +986,7 @@ static int process_read_cpu(void *state, struct sink *sink, uint64_t now_ns)
 			continue;
 		}
 		const struct readings *r = p->readings;
-		sum_ns += r->cpu_ns + r->child_ns;
+		sum_ns += r->cpu_ns + r->child_ns + (r->forgets ? r->left_ns : 0);
 		s->rss_kib += r->rss_kib;
 		s->own_kib += r->own_kib;
 		if (process_memory_looks(p, now_ns)) {
@@ -1236,6 +1242,12 @@ static void process_left(void *context, struct process *p)
 {
 	struct process_source *s = context;
 	struct readings *r = p->readings;
+	struct process *parent = tree_find(s->tree, p->parent);
+	if (s->sink && parent && parent != p && parent->readings) {
+		struct readings *of_parent = parent->readings;
+		of_parent->left_ns += r->cpu_ns + r->child_ns;
+	}
+	s->forgotten_ns += r->forgets ? r->left_ns : 0;
 	process_memory_left(s, p);
 	tree_close(s->tree, &r->io_file.fd);
 	tree_close(s->tree, &r->schedstat_file.fd);
