@@ -40,9 +40,19 @@ static const struct doing_rule rules[] = {
 	{SYS_pread64, CLUE_FD, DOING_STORAGE, 0},
 	{SYS_readv, CLUE_FD, DOING_STORAGE, 0},
 	{SYS_preadv, CLUE_FD, DOING_STORAGE, 0},
+	{SYS_preadv2, CLUE_FD, DOING_STORAGE, 0}, // Python's os.preadv
 	{SYS_write, CLUE_FD, DOING_STORAGE, 0},
 	{SYS_pwrite64, CLUE_FD, DOING_STORAGE, 0},
 	{SYS_writev, CLUE_FD, DOING_STORAGE, 0},
+	{SYS_pwritev, CLUE_FD, DOING_STORAGE, 0},
+	{SYS_pwritev2, CLUE_FD, DOING_STORAGE, 0},
+	{SYS_sendfile, CLUE_FD, DOING_STORAGE, 1},
+	{SYS_copy_file_range, CLUE_KIND, DOING_STORAGE, 0},
+	{SYS_io_getevents, CLUE_KIND, DOING_STORAGE, 0},
+	{SYS_statx, CLUE_KIND, DOING_STORAGE, 0},
+	{SYS_unlinkat, CLUE_KIND, DOING_STORAGE, 0},
+	{SYS_ftruncate, CLUE_KIND, DOING_STORAGE, 0},
+	{SYS_fallocate, CLUE_KIND, DOING_STORAGE, 0},
 	{SYS_getdents64, CLUE_KIND, DOING_STORAGE, 0},
 	{SYS_openat, CLUE_KIND, DOING_STORAGE, 0},
 	{SYS_newfstatat, CLUE_KIND, DOING_STORAGE, 0},
@@ -57,6 +67,8 @@ static const struct doing_rule rules[] = {
 	{SYS_recvmsg, CLUE_FD, DOING_NETWORK, 0},
 	{SYS_sendto, CLUE_FD, DOING_NETWORK, 0},
 	{SYS_sendmsg, CLUE_FD, DOING_NETWORK, 0},
+	{SYS_recvmmsg, CLUE_FD, DOING_NETWORK, 0},
+	{SYS_sendmmsg, CLUE_FD, DOING_NETWORK, 0},
 	{SYS_connect, CLUE_FD, DOING_NETWORK, 0},
 	{SYS_accept, CLUE_FD, DOING_NETWORK, 0},
 	{SYS_accept4, CLUE_FD, DOING_NETWORK, 0},
@@ -88,6 +100,12 @@ static const struct doing_rule rules[] = {
 #endif
 #ifdef SYS_open
 	{SYS_open, CLUE_KIND, DOING_STORAGE, 0},
+#endif
+#ifdef SYS_stat
+	{SYS_stat, CLUE_KIND, DOING_STORAGE, 0},
+#endif
+#ifdef SYS_unlink
+	{SYS_unlink, CLUE_KIND, DOING_STORAGE, 0},
 #endif
 #ifdef SYS_pause
 	{SYS_pause, CLUE_KIND, DOING_SLEEP, 0},
@@ -194,6 +212,12 @@ enum doing doing_of_wchan(struct cursor name)
 		}
 	}
 	return DOING_OTHER;
+}
+
+enum doing doing_of_blocked(struct cursor wchan, bool faulted)
+{
+	enum doing kind = doing_of_wchan(wchan);
+	return kind != DOING_RUNS ? kind : faulted ? DOING_STORAGE : DOING_OTHER;
 }
 
 // Python ------------------------------------------------------------------------------------------

@@ -65,6 +65,9 @@ enum doing doing_of_futex(const struct doing_call *call, uint64_t gil_from, uint
 enum doing doing_of_descriptor(const char *target);
 // Classifies a name in wchan; DOING_OTHER if the name is unknown, DOING_RUNS for "0".
 enum doing doing_of_wchan(struct cursor name);
+// What a thread that is blocked, but in no call of the rules, waits for. Since Linux 6.12, wchan is
+// "0" for short waits. faulted: pages were read from storage since the last look.
+enum doing doing_of_blocked(struct cursor wchan, bool faulted);
 
 // Finds the variables of Python's interpreter in /proc/PID/maps: the mappings of the program or of
 // libpython, and the memory that follows without a gap (.bss). Returns false if there are none.

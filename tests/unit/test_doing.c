@@ -66,6 +66,9 @@ static void calls_say_what_they_wait_for(void **state)
 		{SYS_flock, CLUE_KIND, DOING_LOCK},
 		{SYS_fdatasync, CLUE_KIND, DOING_FSYNC},
 		{SYS_read, CLUE_FD, DOING_STORAGE},
+		{SYS_preadv2, CLUE_FD, DOING_STORAGE}, // Python's os.preadv
+		{SYS_sendfile, CLUE_FD, DOING_STORAGE},
+		{SYS_recvmmsg, CLUE_FD, DOING_NETWORK},
 		{SYS_recvfrom, CLUE_FD, DOING_NETWORK},
 		{SYS_ppoll, CLUE_POLL, DOING_PIPE},
 		{SYS_futex, CLUE_FUTEX, DOING_OTHER},
@@ -80,6 +83,9 @@ static void calls_say_what_they_wait_for(void **state)
 	}
 	assert_null(doing_rule_of(&(struct doing_call){.number = SYS_getpid}));
 	assert_null(doing_rule_of(&(struct doing_call){.number = -1}));
+	assert_int_equal(doing_of_blocked(text("0"), false), DOING_OTHER); // not DOING_RUNS
+	assert_int_equal(doing_of_blocked(text("0"), true), DOING_STORAGE);
+	assert_int_equal(doing_of_blocked(text("do_wait"), true), DOING_CHILD);
 	struct doing_call poll = {.number = SYS_ppoll, .arguments = {0, 0}};
 	assert_true(doing_polls_nothing(doing_rule_of(&poll), &poll)); // a sleep
 	poll.arguments[1] = 1;

@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "machine/doing.h"
 #include "machine/file.h"
+#include "machine/procfs.h"
 #include "machine/tree.h"
 #include "record/mark/phase_log.h"
 #include "record/sample/source.h"
@@ -114,6 +115,7 @@ struct followed {
 	unsigned renamed; // the process's count then: after an exec they are elsewhere
 	int fd; // of syscall, else of wchan; -1: not open
 	uint64_t gil_from, gil_to;
+	uint64_t major_faults; // at the last question for them
 	uint64_t row_ns;
 	int64_t counts[N_WAIT_METRICS];
 	int64_t placed[N_PLACED_METRICS];
@@ -191,6 +193,31 @@ static void wchan_of(struct waits *w, pid_t pid, char *buffer, size_t size, stru
 	}
 }
 
+static bool read_stat(struct waits *w, pid_t pid, struct proc_stat *ret)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "proc/%d/stat", (int)pid);
+	return proc_stat_read(w->root_fd, path, ret) == 0;
+}
+
+static bool is_blocked(struct waits *w, const struct followed *f)
+{
+	struct proc_stat stat;
+	return read_stat(w, f->pid, &stat) && (stat.state == 'D' || stat.state == 'S');
+}
+
+// Whether the process waited for a page to be read since the last question.
+static bool has_faulted(struct waits *w, struct followed *f)
+{
+	struct proc_stat stat;
+	if (!read_stat(w, f->pid, &stat)) {
+		return false;
+	}
+	bool more = stat.major_faults > f->major_faults;
+	f->major_faults = stat.major_faults;
+	return more;
+}
+
 // A socket may connect processes of this machine: the kernel function shows which.
 static enum doing of_descriptor(struct waits *w, pid_t pid, uint64_t number)
 {
@@ -246,7 +273,7 @@ static enum doing of_call(
 	}
 	if (!rule) { // a page fault, or a call whose purpose only the kernel knows
 		wchan_of(w, f->pid, name, sizeof(name), &function);
-		return doing_of_wchan(function);
+		return doing_of_blocked(function, call->number < 0 && has_faulted(w, f));
 	}
 	if (doing_polls_nothing(rule, call)) {
 		return DOING_SLEEP;
@@ -372,6 +399,9 @@ static int look(struct waits *w, struct followed *f, const struct process *p, en
 	}
 	if (!f->calls) {
 		*ret = doing_of_wchan(text);
+		if (*ret == DOING_RUNS && is_blocked(w, f)) {
+			*ret = doing_of_blocked(text, has_faulted(w, f));
+		}
 		return 0;
 	}
 	if (!doing_parse_call(text, &call)) {
