@@ -47,15 +47,37 @@ static double asleep_alone(const struct facts *f)
 	return fmax(0, fmin(asleep, idle));
 }
 
+// Of ranks that compute on CPUs, in one run: the time in which a rank's steps sleep while its other
+// threads mostly run in the kernel. These pass on data (gloo's); what they compute themselves is no
+// exchange.
+static double asleep_while_sending(const struct facts *f)
+{
+	const struct code_facts *threads = &f->code_threads;
+	if (f->ranks.n < 2 || f->gpu.used || f->framework != FRAMEWORK_PYTORCH ||
+		f->waits.placed < LOOKS_ENOUGH || threads->samples < SAMPLES_ENOUGH ||
+		!(threads->share[CODE_SYSTEM] >= MOST) || !isfinite(threads->cpus)) {
+		return 0;
+	}
+	double asleep = known_or_zero(f->waits.in_step[WAIT_OTHER]) +
+	                known_or_zero(f->waits.in_step[WAIT_NETWORK]);
+	return fmax(0, asleep - threads->cpus * (1 - threads->share[CODE_SYSTEM]));
+}
+
 // What a rank waits, for others or for the network between them.
 static struct judgement judge_exchange(const struct facts *f)
 {
 	double own = facts_share(f, PHASE_COMMUNICATION);
 	double most = f->ranks.n > 1 ? fmax(own, known_or_zero(f->ranks.waits_most)) : own;
-	double asleep = own >= WORTH ? 0 : asleep_alone(f);
+	double asleep = own >= WORTH ? 0 : fmax(asleep_alone(f), asleep_while_sending(f));
 	bool backward = f->ranks.inferred || asleep > most;
 	return (struct judgement){
 		fmax(most, asleep), backward ? PHASE_BACKWARD : PHASE_COMMUNICATION};
+}
+
+// Whether the exchange itself takes that time, and no rank waits for a slower one.
+static bool exchanges(const struct facts *f)
+{
+	return asleep_while_sending(f) >= MOST * judge_exchange(f).share;
 }
 
 // The time that a rank surely waits while its data are on their way: as far as both do not fit into
@@ -136,6 +158,10 @@ void cause_advise_synced(struct book *b, double share)
 		"its passes (forward and backward) in the model's no_sync()");
 	text_format(&basis,
 		"DistributedDataParallel exchanges them in each of %.0f passes of a step", passes);
+	// On CPUs, the copies to and from its buffers are in backward, too, which computes twice as
+	// much as forward.
+	double beyond = facts_share(b->f, PHASE_BACKWARD) - 2 * facts_share(b->f, PHASE_FORWARD);
+	share = !b->f->gpu.used && beyond >= WORTH ? fmax(share, beyond) : share;
 	advice_suggest_at_most(b, share * (passes - 1) / passes, &action, &basis);
 }
 
@@ -206,7 +232,9 @@ static void append_why_slower(struct text *t, const struct rank_facts *r)
 static void say_ranks(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	const struct rank_facts *r = &f->ranks;
-	text_append_string(t, "waiting for other ranks takes ");
+	text_append_string(t, !is_imbalanced(r) && exchanges(f)
+				      ? "exchanging gradients with other ranks takes "
+				      : "waiting for other ranks takes ");
 	cause_append_share(t, cause);
 	if (is_imbalanced(r)) {
 		text_format(t, ": rank %d of %u is slower than the others", r->slowest, r->n);

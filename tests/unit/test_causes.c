@@ -1319,6 +1319,44 @@ static void gradients_exchanged_in_each_pass(void **state)
 	verdict_done(&v);
 }
 
+// As seen with two ranks and gloo: backward waits, and the other threads move data in the kernel. All
+// ranks do so equally, so that their backward passes show no wait.
+static void gradients_that_other_threads_send(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	struct causes c;
+	struct verdict v = {0};
+	f.framework = FRAMEWORK_PYTORCH;
+	f.ranks.n = 2;
+	f.ranks.inferred = true;
+	f.ranks.waits_most = f.ranks.waits_least = 0;
+	f.share[PHASE_FORWARD] = known(0.09);
+	f.share[PHASE_BACKWARD] = known(0.87);
+	f.waits.looks = f.waits.placed = 255;
+	f.waits.in_step[WAIT_OTHER] = 0.48;
+	f.code_threads = (struct code_facts){.samples = 1302, .cpus = 0.4};
+	f.code_threads.share[CODE_SYSTEM] = 0.88;
+	f.code_threads.share[CODE_FRAMEWORK] = 0.12;
+	f.backward_synced = 8;
+	causes_find(&f, &c);
+	const struct cause *ranks = causes_get(&c, BOTTLENECK_RANKS);
+	assert_non_null(ranks);
+	assert_float_equal(ranks->share.value, 0.48 - 0.4 * 0.12, 0.01);
+	_cleanup_text_ struct text said = {0};
+	cause_ranks.say(&said, &f, ranks);
+	assert_non_null(strstr(said.data, "exchanging gradients with other ranks takes 43 %"));
+	f.code_threads.share[CODE_SYSTEM] = 0.1; // they compute
+	f.code_threads.share[CODE_FRAMEWORK] = 0.9;
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_RANKS));
+	f.code_threads.share[CODE_SYSTEM] = 0.88;
+	f.gpu.used = true; // it may wait for that
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_RANKS));
+	verdict_done(&v);
+}
+
 // Python functions of a tf.data pipeline are seen in TensorFlow's threads.
 static void a_pipeline_that_runs_python(void **state)
 {
@@ -2091,6 +2129,7 @@ int main(void)
 		cmocka_unit_test(short_waits_for_fsync),
 		cmocka_unit_test(a_function_outside_of_phases),
 		cmocka_unit_test(gradients_exchanged_in_each_pass),
+		cmocka_unit_test(gradients_that_other_threads_send),
 		cmocka_unit_test(forward_passes_done_again),
 		cmocka_unit_test(a_pipeline_that_runs_python),
 		cmocka_unit_test(a_line_with_most_of_forward),
