@@ -107,6 +107,7 @@ static const struct rule rules[] = {
 	{"", "gemv", CODE_KERNELS},
 	{"", "dnnl", CODE_KERNELS},
 	{"", "mkldnn", CODE_KERNELS},
+	{"", "mkl_vml_", CODE_FRAMEWORK}, // functions of each element: roots, exponentials
 	{"", "mkl_", CODE_KERNELS},
 	{"", "convolution", CODE_KERNELS},
 	{"", "xnn_", CODE_KERNELS},

@@ -76,7 +76,8 @@ struct first_pass_thread {
 	int64_t first_ns;
 	int64_t last_ns;
 	uint64_t warm_up;
-	uint64_t compiled; // uncut iterations after the warm-up that were compiled
+	uint64_t compiling; // uncut iterations of which a compilation takes half
+	uint64_t compiled; // those of them after the warm-up
 	uint64_t compiled_last; // place of the last one among `whole`, from 1; 0: none
 	bool compiles_rarely;
 	struct histogram lengths;
@@ -357,6 +358,7 @@ static int saw_iteration(void *context, sqlite3_stmt *row)
 	bool compiled = is_compiled(s, &thread->key, start_ns, end_ns);
 	void *head = thread->head;
 	thread->whole++;
+	thread->compiling += compiled;
 	thread->compiled += compiled;
 	thread->compiled_last = compiled ? thread->whole : thread->compiled_last;
 	histogram_add(&thread->lengths, seconds, 1);
@@ -1066,6 +1068,11 @@ uint64_t timeline_warm_up(const struct timeline *t)
 uint64_t timeline_compiled(const struct timeline *t)
 {
 	return t->first_pass.compiled;
+}
+
+uint64_t timeline_compiling(const struct timeline *t)
+{
+	return t->first_pass.main ? t->first_pass.main->compiling : 0;
 }
 
 int64_t timeline_warm_until_ns(const struct timeline *t)

@@ -542,6 +542,47 @@ static double compiles(const struct facts *f)
 	return fmin(1, share);
 }
 
+// Code that is compiled anew for each of several shapes, and then used: iterations that only use it
+// show nothing of that. What is compiled all the time is the host's.
+static struct judgement judge_compile(const struct facts *f, const struct causes *found)
+{
+	(void)found;
+	double share = f->compiling_s / f->training_s;
+	bool anew = f->compiling >= COMPILING_ANEW && compiles(f) < WORTH && share >= COMPILING;
+	return (struct judgement){anew ? fmin(1, share) : 0, N_KNOWN_PHASES};
+}
+
+static enum grounds grounds_compile(const struct facts *f)
+{
+	(void)f;
+	return GROUNDS_DIRECT; // spans of the compiler
+}
+
+static void say_compile(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	text_append_string(t, "compiling functions anew takes ");
+	words_append_percent(t, cause->share.value);
+	text_append_string(t, " of training: ");
+	words_append_seconds(t, f->compiling_s);
+	text_format(t, ", in %.0f iterations", f->compiling);
+}
+
+// The first compilation is needed, and takes as long as the others.
+static void advise_compile(struct book *b, const struct cause *cause)
+{
+	const struct facts *f = b->f;
+	struct text action = {0}, basis = {0};
+	text_append_string(&action, "pad batches to one size, or to few; ");
+	text_append_string(&action, f->framework == FRAMEWORK_PYTORCH
+					    ? KEEP_GRAPHS
+					    : "keep shapes and static arguments the same");
+	text_append_string(&action, "; or do not compile in a run as short as this");
+	text_format(&basis, "%.0f iterations compile code for themselves and for later ones",
+		f->compiling);
+	advice_suggest_at_most(
+		b, cause->share.value * (f->compiling - 1) / f->compiling, &action, &basis);
+}
+
 // Operations of JAX that the script dispatches one by one after the compiled gradients: what the
 // training thread does there but for NumPy, other libraries and the compiled function.
 static double dispatches(const struct facts *f)
@@ -1389,8 +1430,9 @@ static bool advise_embeddings(struct book *b)
 	text_append_string(&basis, "a step updates all of them, not only those of its batch; the "
 				   "optimizer takes ");
 	words_append_percent(&basis, optimizer);
-	double rest = leader_in(f, CODE_FRAMEWORK) + leader_in(f, CODE_COPYING) +
-	              leader_in(f, CODE_SYSTEM);
+	// Of its CPU time: what it waits for a CPU is spread over all that it does.
+	double rest = cause_code(&f->code, CODE_FRAMEWORK) + cause_code(&f->code, CODE_COPYING) +
+	              cause_code(&f->code, CODE_SYSTEM);
 	double most = fmin(rest, optimizer + facts_share(f, PHASE_BACKWARD));
 	advice_suggest_at_most(b, fmax(most, optimizer), &action, &basis);
 	return true;
@@ -1706,6 +1748,16 @@ const struct cause_kind cause_launch = {
 	.grounds = grounds_launch,
 	.say = say_launch,
 	.advise = advise_launch,
+};
+
+const struct cause_kind cause_compile = {
+	.name = "compile",
+	.part = "compiling",
+	.of = OF_TRAINING,
+	.judge = judge_compile,
+	.grounds = grounds_compile,
+	.say = say_compile,
+	.advise = advise_compile,
 };
 
 const struct cause_kind cause_compute = {

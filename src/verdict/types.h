@@ -48,6 +48,7 @@ enum bottleneck {
 	BOTTLENECK_RANKS, // waits for other ranks
 	BOTTLENECK_VALIDATION,
 	BOTTLENECK_CHECKPOINT,
+	BOTTLENECK_COMPILE, // code for new shapes, in the first iterations
 	BOTTLENECK_STARTUP,
 	BOTTLENECK_LEAK, // memory grows over iterations; has no share
 	N_BOTTLENECKS,
@@ -64,8 +65,8 @@ struct evidence {
 // A cause of lost time.
 struct cause {
 	enum bottleneck bottleneck;
-	// By how much an iteration, training (validation, checkpoint) or the run (start-up) would
-	// be shorter without the cause; NAN: it costs no time (leak).
+	// By how much an iteration, training (validation, checkpoint, compile) or the run
+	// (start-up) would be shorter without the cause; NAN: it costs no time (leak).
 	struct estimate share;
 	double weight; // the same relative to all of training, to compare causes
 };

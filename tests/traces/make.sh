@@ -14,7 +14,7 @@ fi
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "$1" && pwd)
 target=$(cd "$2" && pwd)
-most_bytes=100000
+most_bytes=120000
 
 # Nothing of the machine that it was made on: neither its name nor its paths.
 place=$(mktemp -d /tmp/strain-trace.XXXXXX)

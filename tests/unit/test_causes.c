@@ -1113,6 +1113,37 @@ static void iterations_that_become_longer(void **state)
 	verdict_done(&v);
 }
 
+// As seen: five widths of batches, each compiled in its first iteration, which takes seconds; then 20 ms
+// an iteration.
+static void shapes_that_are_compiled_once_each(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	struct causes c;
+	struct verdict v = {0};
+	_cleanup_text_ struct text t = {0};
+	f.framework = FRAMEWORK_PYTORCH;
+	f.training_s = 50;
+	f.compiling_s = 47;
+	f.compiling = 5;
+	causes_find(&f, &c);
+	assert_share(&c, BOTTLENECK_COMPILE, 0.94);
+	sentence_append_headline(&t, &f, causes_get(&c, BOTTLENECK_COMPILE));
+	assert_non_null(strstr(t.data, "takes 94 % of training: 47.0 s, in 5 iterations"));
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	const struct suggestion *pad = suggests(&v, "pad batches to one size");
+	assert_non_null(pad);
+	assert_float_equal(pad->gain.value, 1 / (1 - 0.94 * 4 / 5), 0.02);
+	verdict_done(&v);
+	f.compiling = 3; // a model, its last batch and its validation
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_COMPILE));
+	f.compiling = 5;
+	f.training_s = 500; // a long run
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_COMPILE));
+}
+
 // As seen: gradients are compiled, the update is not.
 static void operations_that_are_not_compiled(void **state)
 {
@@ -2117,6 +2148,7 @@ int main(void)
 		cmocka_unit_test(numpy_outside_phases),
 		cmocka_unit_test(operations_that_are_not_short),
 		cmocka_unit_test(work_that_spans_name),
+		cmocka_unit_test(shapes_that_are_compiled_once_each),
 		cmocka_unit_test(operations_that_are_not_compiled),
 		cmocka_unit_test(iterations_that_become_longer),
 		cmocka_unit_test(arithmetic_outside_phases_without_a_cpu),

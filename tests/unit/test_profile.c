@@ -44,6 +44,8 @@ static void code_has_a_class(void **state)
 		{"/usr/lib/libopenblasp-r0.3.21.so", "sgemm_kernel_HASWELL", CODE_KERNELS},
 		{"/usr/lib/libtorch_cpu.so", "_ZN4dnnl4impl3cpu", CODE_KERNELS},
 		{"/usr/lib/libtorch_cpu.so", "_ZN2at6native3addE", CODE_FRAMEWORK},
+		{"/x/libtorch_cpu.so", "mkl_vml_kernel_sSqrt_EXHAynn", CODE_FRAMEWORK},
+		{"/x/libtorch_cpu.so", "mkl_blas_def_sgemm_kernel_0_zen", CODE_KERNELS},
 		{"/usr/lib/libtorch_cpu.so", NULL, CODE_FRAMEWORK},
 		{"/usr/bin/python3.11", "_PyEval_EvalFrameDefault", CODE_INTERPRETER},
 		{"/usr/bin/python3.11", "gc_collect_main", CODE_COLLECTION},
