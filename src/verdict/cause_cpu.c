@@ -883,7 +883,8 @@ static const struct step_wait step_waits[] = {
 		"let the other process work ahead, with a queue of several results",
 		"the training thread waits for a pipe"},
 	{WAIT_STORAGE, false, "waits for files in its steps",
-		"read and write files in a background thread, or less often",
+		"keep in memory what is read again (load it once, or leave it in the page cache); "
+		"read and write in a background thread, in larger pieces or less often",
 		"the training thread waits for storage"},
 	{WAIT_OTHER, true,
 		"waits in its steps for another thread of its process that does not compute "
@@ -928,10 +929,25 @@ static double waits_for_computing(const struct facts *f, double waits)
 	return known ? fmax(0, fmin(asleep, others)) : 0;
 }
 
+// Of many short reads, the request takes the kernel as long as the wait for the device: its time
+// outside of all phases, if the thread was seen to wait for storage, most of what it reads comes
+// from there, and page faults do not explain it.
+static double requests_reads(const struct facts *f, double waits)
+{
+	const struct storage_facts *s = &f->storage;
+	bool reads = waits >= WORTH && s->read_rate >= READS_MUCH &&
+	             s->read_rate >= MOST * s->asked_rate;
+	double kernel = fmin(
+		known_or_zero(f->system_in_other), facts_share(f, PHASE_OTHER) - waits);
+	double faults = known_or_zero(f->page_faults) * FAULT_MOST_S;
+	return reads && kernel > 0 && faults < (1 - MOST) * kernel ? kernel : 0;
+}
+
 static double step_wait_share(const struct facts *f, const struct step_wait *wait)
 {
 	double share = waits_in_steps(f, wait->kind, wait->of_others);
-	return wait->kind == WAIT_PIPE                        ? share - reads_children(f)
+	return wait->kind == WAIT_STORAGE                     ? share + requests_reads(f, share)
+	       : wait->kind == WAIT_PIPE                      ? share - reads_children(f)
 	       : wait->kind == WAIT_OTHER && !threads_idle(f) ? waits_for_computing(f, share)
 	                                                      : share;
 }
@@ -978,8 +994,11 @@ static struct judgement judge_blocked(const struct facts *f, const struct causes
 // If it is not known whether the job uses a GPU, the thread may wait for one.
 static enum grounds grounds_blocked(const struct facts *f)
 {
-	bool thread = largest_step_wait(f)->kind == WAIT_OTHER; // as far as is known
-	return thread || (f->gpu.n > 0 && !f->gpu.unused) ? GROUNDS_INDIRECT : GROUNDS_DIRECT;
+	const struct step_wait *wait = largest_step_wait(f);
+	double seen = waits_in_steps(f, wait->kind, wait->of_others);
+	bool thread = wait->kind == WAIT_OTHER; // as far as is known
+	bool inferred = seen < MOST * step_wait_share(f, wait); // the requests' part
+	return thread || inferred || (f->gpu.n > 0 && !f->gpu.unused) ? GROUNDS_INDIRECT : GROUNDS_DIRECT;
 }
 
 static void say_blocked(struct text *t, const struct facts *f, const struct cause *cause)

@@ -691,7 +691,7 @@ void facts_init(struct facts *f)
 		f->share[i] = unknown;
 	}
 	f->length_s = unknown;
-	f->native_in_other = f->python_in_data = f->all_in_other = NAN;
+	f->native_in_other = f->python_in_data = f->all_in_other = f->system_in_other = NAN;
 	f->python_in_other = f->calls_in_other = f->arithmetic_in_other = NAN;
 	f->arrays_in_other = NAN;
 	f->kernel_in_other = NAN;
@@ -1424,6 +1424,8 @@ static void fill_code_by_phase(const struct analysis *a, struct facts *f)
 		samples += time.phases[PHASE_OTHER].by_class[i];
 	}
 	f->all_in_other = cpus_in_phase(&time, a, PHASE_OTHER, samples, f);
+	f->system_in_other = cpus_in_phase(
+		&time, a, PHASE_OTHER, time.phases[PHASE_OTHER].by_class[CODE_SYSTEM], f);
 	fill_short_calls(a, &time, f);
 	code_time_done(&time);
 }

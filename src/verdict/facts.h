@@ -261,6 +261,7 @@ struct facts {
 	double native_in_other; // such code, outside of all phases
 	double python_in_data; // the interpreter, while it takes a batch
 	double all_in_other; // any code, outside of all phases
+	double system_in_other; // the kernel, outside of all phases
 	// Of the training thread outside of all phases: the interpreter, and short operations of
 	// the framework that it calls (run/short_calls.h).
 	double python_in_other;

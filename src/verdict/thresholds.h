@@ -185,6 +185,8 @@
 // Pressure: share of the time in which all tasks waited for memory; in which some waited for
 // storage.
 #define MEMORY_STALLED 0.10
+// Bytes a second from storage of which the requests themselves take time.
+#define READS_MUCH 1e6
 #define STORAGE_STALLED 0.20
 #define STORAGE_SEEN 0.10
 // For a batch that is prepared faster, handing it over from a worker costs as much.
