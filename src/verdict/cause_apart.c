@@ -353,8 +353,30 @@ static void say_checkpoint(struct text *t, const struct facts *f, const struct c
 	}
 }
 
+// What takes much of training is done far too often: so many times less, that it takes little.
+static void suggest_rarely(
+	struct book *b, const struct cause *cause, const char *what, const char *instead)
+{
+	static const unsigned times[] = {5, 10, 20, 50, 100};
+	double share = cause->share.value, rest = 1 - share;
+	struct text action = {0}, basis = {0};
+	size_t i = 0;
+	if (!(share >= FAR_TOO_OFTEN)) {
+		return;
+	}
+	while (i + 1 < ARRAY_LENGTH(times) && share / times[i] > WORTH * rest) {
+		i++;
+	}
+	text_format(&action, "%s %u times less often, or %s", what, times[i], instead);
+	text_append_string(&basis, "it would then take ");
+	words_append_percent(&basis, share / times[i] / (rest + share / times[i]));
+	text_append_string(&basis, " of training");
+	advice_suggest(b, advice_gain_of(cause->share, 1 - 1. / times[i]), &action, &basis);
+}
+
 static void advise_validation(struct book *b, const struct cause *cause)
 {
+	suggest_rarely(b, cause, "validate", "on fewer samples");
 	struct text action = {0}, basis = {0};
 	bool alone = b->f->validates_alone >= 0;
 	text_append_string(&action, alone ? "validate half as often, or on all ranks, each a part"
@@ -402,6 +424,9 @@ static void advise_checkpoint(struct book *b, const struct cause *cause)
 	if (!marked && function) {
 		advise_commits(b, cause, function);
 		return;
+	}
+	if (marked) {
+		suggest_rarely(b, cause, "save", "in a background thread");
 	}
 	text_append_string(&action,
 		marked ? "save half as often, or in a background thread"
