@@ -221,7 +221,10 @@ static void find_gpus(const struct analysis *a, struct allocation *ret)
 		enum gpu_owner owner = gpu_owner(a, i);
 		visible += owner != GPU_OF_OTHERS;
 		// NAN if one is not known.
-		used += owner == GPU_OF_JOB ? o->gpus[i].busy * ret->recorded_s : 0;
+		double busy = tables_breaks_off(&a->tables, o->gpus[i].entity, NAME_GPU_BUSY)
+		                      ? NAN
+		                      : o->gpus[i].busy;
+		used += owner == GPU_OF_JOB ? busy * ret->recorded_s : 0;
 	}
 	if (o->n_gpus == 0) {
 		gpus->why = why_no_gpu(a);

@@ -30,7 +30,9 @@ void energy_find(const struct analysis *a, struct energy *ret)
 		const struct gpu_figures *gpu = &a->overview.gpus[i];
 		if (gpu_owner(a, i) == GPU_OF_JOB) {
 			double power = tables_figure(t, gpu->entity, NAME_GPU_POWER, FIGURE_MEAN);
-			double sampled = power * a->overview.recorded_s;
+			double sampled = tables_breaks_off(t, gpu->entity, NAME_GPU_POWER)
+			                         ? NAN
+			                         : power * a->overview.recorded_s;
 			ret->gpus = n > 0 ? ret->gpus + gpu->energy_joules : gpu->energy_joules;
 			ret->gpus_sampled = n > 0 ? ret->gpus_sampled + sampled : sampled;
 			n++;

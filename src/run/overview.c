@@ -778,7 +778,10 @@ static struct gpu_figures gpu_of(const struct known *k, const struct entity *ent
 		.power_watts = isfinite(power)
 	                               ? power
 	                               : tables_figure(k->tables, id, NAME_GPU_POWER, FIGURE_MEAN),
-		.energy_joules = tables_figure(k->tables, id, NAME_GPU_ENERGY, FIGURE_TOTAL),
+		.energy_joules = tables_breaks_off(k->tables, id, NAME_GPU_ENERGY)
+	                                 ? NAN
+	                                 : tables_figure(
+						   k->tables, id, NAME_GPU_ENERGY, FIGURE_TOTAL),
 		.to_device_bytes_per_s = tables_figure(
 			k->tables, id, NAME_GPU_RECEIVED, FIGURE_MEAN),
 		.from_device_bytes_per_s = tables_figure(k->tables, id, NAME_GPU_SENT, FIGURE_MEAN),

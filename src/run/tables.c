@@ -7,6 +7,7 @@
 #include "run/tables.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -433,6 +434,28 @@ int64_t tables_first(const struct run_tables *t, enum entity_kind kind)
 {
 	const struct entity *entity = entity_first(&t->entities, kind);
 	return entity ? entity->id : 0;
+}
+
+static int note_row(void *context, sqlite3_stmt *row)
+{
+	(void)row;
+	*(bool *)context = true;
+	return 0;
+}
+
+bool tables_breaks_off(const struct run_tables *t, int64_t entity, const char *metric)
+{
+	_cleanup_text_ struct text select = {0};
+	bool found = false;
+	text_format(&select,
+		"SELECT 1 FROM missing x JOIN metric m ON m.id = x.metric"
+		" WHERE m.name = '%s' AND x.to_ns IS NULL AND ifnull(x.entity, %" PRId64
+		") = %" PRId64 " LIMIT 1",
+		metric, entity, entity);
+	if (t->reader && select.data) {
+		(void)query_each(t->reader, select.data, note_row, &found, NULL);
+	}
+	return found;
 }
 
 double tables_epoch_figure(const struct run_tables *t, int64_t entity, const char *metric,

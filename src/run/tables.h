@@ -92,5 +92,7 @@ int64_t tables_first(const struct run_tables *t, enum entity_kind kind);
 // A figure of the whole run, by the metric's name; NAN: there is none.
 double tables_figure(
 	const struct run_tables *t, int64_t entity, const char *metric, enum figure figure);
+// Whether readings of a metric end before the run does, for a reason that it holds.
+bool tables_breaks_off(const struct run_tables *t, int64_t entity, const char *metric);
 double tables_epoch_figure(const struct run_tables *t, int64_t entity, const char *metric,
 	int64_t epoch, enum figure figure);
