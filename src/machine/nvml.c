@@ -379,6 +379,9 @@ static int read_clock_reasons(struct nvml *n, struct nvml_device *d, int64_t *re
 	return r;
 }
 
+// All bits: what drivers give for a number that they do not have.
+#define NOT_AVAILABLE UINT32_MAX
+
 static int read_celsius(struct nvml *n, struct nvml_device *d, int64_t *ret)
 {
 	struct nvml_temperature versioned = {
@@ -391,7 +394,7 @@ static int read_celsius(struct nvml *n, struct nvml_device *d, int64_t *ret)
 		r = n->call.temperature(d, 0, &plain);
 		*ret = (int32_t)plain;
 	}
-	return r;
+	return r == NVML_OK && (*ret == -1 || *ret == NOT_AVAILABLE) ? NVML_NO_DATA : r;
 }
 
 int nvml_number(struct nvml *n, struct nvml_device *d, enum nvml_number which, int64_t *ret)
@@ -410,7 +413,7 @@ int nvml_number(struct nvml *n, struct nvml_device *d, enum nvml_number which, i
 		r = n->call.numbers[which](d, &value);
 	}
 	*ret = value;
-	return r;
+	return r == NVML_OK && value == NOT_AVAILABLE ? NVML_NO_DATA : r;
 }
 
 int nvml_utilization(struct nvml *n, struct nvml_device *d, struct nvml_utilization *ret)
@@ -500,7 +503,7 @@ static bool value_integer(uint32_t type, const union nvml_value *value, int64_t 
 		number = value->u16;
 		break;
 	case NVML_VALUE_U32:
-		number = value->u32;
+		number = value->u32 == NOT_AVAILABLE ? UINT64_MAX : value->u32;
 		break;
 	case NVML_VALUE_ULONG:
 		number = value->ulong;
