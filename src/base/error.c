@@ -31,7 +31,8 @@ int error_errno(struct error *e, int code, const char *format, ...)
 		va_end(arguments);
 		size_t length = strlen(e->text);
 		// strerrordesc_np: no locale, no static buffer, thread-safe.
-		const char *description = strerrordesc_np(code);
+		const char *description = code == EBADMSG ? "not in the expected form"
+		                                          : strerrordesc_np(code);
 		snprintf(e->text + length, sizeof(e->text) - length, ": %s",
 			description ? description : "unknown error");
 		e->code = code;
