@@ -150,8 +150,7 @@ static const struct result_text results[] = {
 	{NVML_INVALID_ARGUMENT, NVML_NEVER, "not known to this driver"},
 	{NVML_NOT_SUPPORTED, NVML_NEVER, "not supported by this GPU"},
 	{NVML_NO_PERMISSION, NVML_NEVER,
-		"no permission: drivers may report it only to root, and only outside of "
-                "containers"},
+		"no permission: drivers may report it only to root, outside of containers"},
 	{NVML_NOT_FOUND, NVML_NOT_NOW, "the driver found nothing"},
 	{NVML_INSUFFICIENT_SIZE, NVML_NOT_NOW, "more entries than plausible"},
 	{NVML_INSUFFICIENT_POWER, NVML_NEVER, "the GPU's power cables are not attached"},

@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "machine/file.h"
@@ -623,4 +624,12 @@ const char *procfs_environ_value(struct cursor text, const char *name)
 		text.at = stop + 1;
 	}
 	return NULL;
+}
+
+bool procfs_is_own(void)
+{
+	char found[32] = "", own[32];
+	snprintf(own, sizeof(own), "%d", (int)getpid());
+	ssize_t n = readlink("/proc/self", found, sizeof(found) - 1);
+	return n < 0 || strcmp(found, own) == 0;
 }

@@ -242,3 +242,9 @@ struct iostat_disks {
 // Returns false for a device on top of others (device mapper, RAID, loop): the lines of those count
 // the same bytes again.
 bool procfs_iostat_counts(struct iostat_disks *known, int root_fd, struct cursor device);
+
+// Namespaces --------------------------------------------------------------------------------------
+
+// Whether /proc has this process under the number that getpid() gives. If not, it is of another PID
+// namespace, and the numbers of other processes mean others there. True if that is not known.
+bool procfs_is_own(void);

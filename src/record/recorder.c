@@ -97,6 +97,7 @@ struct recorder {
 	int first_fd; // its pidfd; -1: none
 	uint64_t first_ns, last_ns; // its start and end as the launcher observed them, else 0
 	int status; // as waitpid gives it
+	bool file_failed; // why nothing is recorded: the run file
 	bool ended;
 	bool launcher; // the launcher is alive
 	uint64_t beat_ns; // of the last beat
@@ -356,17 +357,15 @@ static void start_devices(struct recorder *r)
 	}
 }
 
-// In a PID namespace without a /proc of its own, the job's numbers are those of other processes there.
+// In a PID namespace without a /proc of its own, the job's numbers are those of other processes
+// there.
 static int check_proc(struct error *e)
 {
-	char self[32] = "", own[32];
-	snprintf(own, sizeof(own), "%d", (int)getpid());
-	ssize_t n = readlink("/proc/self", self, sizeof(self) - 1);
-	return n < 0 || strcmp(self, own) == 0
+	return procfs_is_own()
 	               ? 0
 	               : error_set(e, ENOTSUP,
-			         "/proc shows another PID namespace; mount one of this (unshare "
-			         "--mount-proc)");
+				 "/proc shows another PID namespace; mount its own (unshare "
+				 "--mount-proc)");
 }
 
 // Creates the run file with what is known already.
@@ -396,7 +395,7 @@ static int set_up(struct recorder *r, struct error *e)
 	int result = check_proc(e);
 	if (result == 0) {
 		result = begin_file(r, e);
-		r->status = result < 0; // for MESSAGE_FAILED
+		r->file_failed = result < 0;
 	}
 	if (result == 0) {
 		result = start_sampler(r, e);
@@ -767,6 +766,7 @@ int recorder_run(const struct recorder_config *config)
 	budget_init(&r.budget, config->options->overhead);
 	if (set_up(&r, &e) < 0) {
 		discard_file(&r); // the scribe, which would own the writer, is started last
+		r.status = r.file_failed;
 		tell(&r, MESSAGE_FAILED, e.text);
 		return 1; // threads may run already; the end of the process frees everything
 	}

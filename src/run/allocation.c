@@ -168,7 +168,8 @@ static const char *why_no_gpu(const struct analysis *a)
 		if (strcmp(missing->items[i].kind, "gpu") == 0 && missing->items[i].to_the_end) {
 			reason = why;
 			asked = asked ||
-			        !(strstr(why, "was not found") || strstr(why, "no NVIDIA GPU"));
+			        !(strstr(why, "was not found") || strstr(why, "is not loaded") ||
+					strstr(why, "no NVIDIA GPU"));
 		}
 	}
 	return is_zero(a, "nvidia_pci_devices") && !asked ? NULL : reason;

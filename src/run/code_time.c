@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Rows are sorted by function, so that only one function is held at a time.
+// Rows are sorted by function: the samples of one are added up before its name is kept.
 
 #include "run/code_time.h"
 

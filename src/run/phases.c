@@ -1216,7 +1216,7 @@ static int gather(struct gathering *g, struct timeline *t, struct error *e)
 	uint64_t whole = timeline_iterations(t);
 	uint64_t others = timeline_warm_up(t) + timeline_compiled(t);
 	steady_init(&g->steady, whole > others ? whole - others : 0);
-	p->compiling = timeline_compiling(t);
+	p->compiling = timeline_compiling(t, &p->compiling_in_s);
 	g->warm_until_ns = timeline_warm_until_ns(t);
 	p->warm_until_s = (double)g->warm_until_ns / 1e9;
 	int r = walk(g, t, e);

@@ -216,6 +216,7 @@ struct phases {
 	uint64_t compilations; // of the main thread, in the whole run
 	double compiling_s; // their time, that of one within another counted once
 	uint64_t compiling; // iterations of the main thread of which they take half
+	double compiling_in_s; // their time in these
 	struct own_span *own; // each after its parent; siblings by total time, longest first
 	size_t n_own;
 	uint64_t own_left_out; // spans dropped because there was no room for more names

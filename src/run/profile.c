@@ -360,8 +360,7 @@ static void name_top(const char *path, const char *symbol, struct code_top *top)
 static void hold_name(struct code_names *names, const struct code_top *top)
 {
 	void *items = names->items;
-	if (names->n < FUNCTIONS_MOST &&
-		array_reserve(&items, &names->capacity, names->n + 1, sizeof(*top)) == 0) {
+	if (array_reserve(&items, &names->capacity, names->n + 1, sizeof(*top)) == 0) {
 		names->items = items;
 		names->items[names->n++] = *top;
 	}

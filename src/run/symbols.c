@@ -435,11 +435,12 @@ void symbols_shorten(const char *name, char *ret, size_t size)
 {
 	enum { WORDS_MOST = 16 };
 	struct word words[WORDS_MOST], w;
-	const char *at = name + 2;
+	const char *at;
 	snprintf(ret, size, "%s", name);
 	if (strncmp(name, "_Z", 2) != 0) {
 		return;
 	}
+	at = name + 2;
 	while ((w = next_word(&at, "")).length > 0) {
 		if (is_kernel(w)) {
 			snprintf(ret, size, "%.*s", (int)w.length, w.at);

@@ -21,6 +21,7 @@
 #define TEXT_OF(number) #number
 #define AS_TEXT(number) TEXT_OF(number)
 #define MISSING_ROWS_MAX 10000
+#define STARTED_NS 1000000000 // what is missing sooner has hardly been read
 
 static int names_append(struct missing_group *group, const char *name)
 {
@@ -52,10 +53,26 @@ static struct missing_group *group_append(
 	return &list->items[list->n++];
 }
 
+struct missing_loading {
+	struct missing_list *list;
+	const struct summary *summary;
+};
+
+static bool has_figures(const struct summary *summary, int64_t metric)
+{
+	for (size_t i = 0; i < summary->n; i++) {
+		if (summary->rows[i].metric == metric) {
+			return true;
+		}
+	}
+	return false;
+}
+
 // Rows are sorted by kind and reason.
 static int missing_add(void *context, sqlite3_stmt *row)
 {
-	struct missing_list *list = context;
+	const struct missing_loading *loading = context;
+	struct missing_list *list = loading->list;
 	const char *kind = (const char *)sqlite3_column_text(row, 0);
 	const char *reason = (const char *)sqlite3_column_text(row, 1);
 	const char *metric = (const char *)sqlite3_column_text(row, 2);
@@ -72,6 +89,9 @@ static int missing_add(void *context, sqlite3_stmt *row)
 	size_t entities = (size_t)sqlite3_column_int64(row, 3);
 	group->entities = entities > group->entities ? entities : group->entities;
 	group->to_the_end = group->to_the_end || sqlite3_column_int(row, 4);
+	group->broke_off = group->broke_off ||
+	                   (sqlite3_column_int64(row, 5) > STARTED_NS &&
+				   has_figures(loading->summary, sqlite3_column_int64(row, 6)));
 	return names_append(group, metric);
 }
 
@@ -84,14 +104,17 @@ static int group_compare(const void *left, const void *right)
 	return (a->n_metrics < b->n_metrics) - (a->n_metrics > b->n_metrics);
 }
 
-static int missing_list_load(struct reader *r, struct missing_list *ret, struct error *e)
+static int missing_list_load(
+	struct reader *r, const struct summary *summary, struct missing_list *ret, struct error *e)
 {
+	struct missing_loading loading = {ret, summary};
 	int result = query_each(r,
 		"SELECT m.entity_kind, x.reason, m.name, count(DISTINCT x.entity),"
-		" max(x.to_ns IS NULL) FROM missing x JOIN metric m ON m.id = x.metric"
+		" max(x.to_ns IS NULL), min(x.from_ns), m.id"
+		" FROM missing x JOIN metric m ON m.id = x.metric"
 		" GROUP BY 1, 2, 3 ORDER BY 1, 2, min(m.id)"
 		" LIMIT " AS_TEXT(MISSING_ROWS_MAX),
-		missing_add, ret, e);
+		missing_add, &loading, e);
 	if (ret->n > 0) {
 		qsort(ret->items, ret->n, sizeof(*ret->items), group_compare);
 	}
@@ -379,7 +402,7 @@ static int load_summary(struct run_tables *t, struct error *e)
 
 static int load_missing(struct run_tables *t, struct error *e)
 {
-	return missing_list_load(t->reader, &t->missing, e);
+	return missing_list_load(t->reader, &t->summary, &t->missing, e);
 }
 
 static int load_events(struct run_tables *t, struct error *e)

@@ -24,6 +24,7 @@ struct missing_group {
 	size_t n_metrics;
 	size_t entities; // number of entities without it; 0: all of the kind
 	bool to_the_end; // until the end of the run
+	bool broke_off; // one of the metrics had values before
 };
 
 struct missing_list {

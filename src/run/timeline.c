@@ -77,6 +77,7 @@ struct first_pass_thread {
 	int64_t last_ns;
 	uint64_t warm_up;
 	uint64_t compiling; // uncut iterations of which a compilation takes half
+	int64_t compiling_ns; // that it takes of them
 	uint64_t compiled; // those of them after the warm-up
 	uint64_t compiled_last; // place of the last one among `whole`, from 1; 0: none
 	bool compiles_rarely;
@@ -321,8 +322,8 @@ static size_t compilation_at(const struct first_pass *s, int64_t start_ns)
 	return low;
 }
 
-// Whether compilations take half of an iteration. They may contain one another.
-static bool is_compiled(const struct first_pass *s, const struct first_pass_key *key,
+// The time that compilations take of an iteration. They may contain one another.
+static int64_t compiled_ns(const struct first_pass *s, const struct first_pass_key *key,
 	int64_t start_ns, int64_t end_ns)
 {
 	int64_t sum_ns = 0, covered_ns = start_ns;
@@ -336,6 +337,14 @@ static bool is_compiled(const struct first_pass *s, const struct first_pass_key 
 			covered_ns = to_ns;
 		}
 	}
+	return sum_ns;
+}
+
+// Whether that is half of it.
+static bool is_compiled(const struct first_pass *s, const struct first_pass_key *key,
+	int64_t start_ns, int64_t end_ns)
+{
+	int64_t sum_ns = compiled_ns(s, key, start_ns, end_ns);
 	return sum_ns >= (end_ns - start_ns) / 2 && sum_ns > 0;
 }
 
@@ -359,6 +368,7 @@ static int saw_iteration(void *context, sqlite3_stmt *row)
 	void *head = thread->head;
 	thread->whole++;
 	thread->compiling += compiled;
+	thread->compiling_ns += compiled ? compiled_ns(s, &thread->key, start_ns, end_ns) : 0;
 	thread->compiled += compiled;
 	thread->compiled_last = compiled ? thread->whole : thread->compiled_last;
 	histogram_add(&thread->lengths, seconds, 1);
@@ -1070,9 +1080,11 @@ uint64_t timeline_compiled(const struct timeline *t)
 	return t->first_pass.compiled;
 }
 
-uint64_t timeline_compiling(const struct timeline *t)
+uint64_t timeline_compiling(const struct timeline *t, double *ret_s)
 {
-	return t->first_pass.main ? t->first_pass.main->compiling : 0;
+	const struct first_pass_thread *main = t->first_pass.main;
+	*ret_s = main ? (double)main->compiling_ns / 1e9 : 0;
+	return main ? main->compiling : 0;
 }
 
 int64_t timeline_warm_until_ns(const struct timeline *t)

@@ -128,8 +128,9 @@ int timeline_walk(struct timeline *t, const struct timeline_sink *sink, struct e
 uint64_t timeline_iterations(const struct timeline *t); // of index 0, without cut ones
 uint64_t timeline_warm_up(const struct timeline *t); // of timeline_iterations
 uint64_t timeline_compiled(const struct timeline *t); // the same; none is in the warm-up
-// Of the main thread, without cut ones: iterations of which a compilation takes half.
-uint64_t timeline_compiling(const struct timeline *t);
+// Of the main thread, without cut ones: iterations of which compiling takes half, and its time in
+// them.
+uint64_t timeline_compiling(const struct timeline *t, double *ret_s);
 int64_t timeline_warm_until_ns(const struct timeline *t); // on the main thread; 0: no warm-up
 // Spans dropped because there were too many threads or they were nested too deeply.
 uint64_t timeline_left_out(const struct timeline *t);

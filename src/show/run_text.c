@@ -639,7 +639,9 @@ static void print_missing(const struct page *p)
 			continue;
 		}
 		text_append_string(
-			&line, missing->items[i].to_the_end ? ": " : " (part of the run): ");
+			&line, missing->items[i].to_the_end && !missing->items[i].broke_off
+				       ? ": "
+				       : " (part of the run): ");
 		text_append_string(&line, missing->items[i].reason);
 		print_field(p, shown++ == 0 ? "Missing" : "", line.data ? line.data : "");
 	}

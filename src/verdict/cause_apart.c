@@ -60,7 +60,9 @@ static double asleep_while_sending(const struct facts *f)
 	}
 	double asleep = known_or_zero(f->waits.in_step[WAIT_OTHER]) +
 	                known_or_zero(f->waits.in_step[WAIT_NETWORK]);
-	return fmax(0, asleep - threads->cpus * (1 - threads->share[CODE_SYSTEM]));
+	double sends = asleep - threads->cpus * (1 - threads->share[CODE_SYSTEM]);
+	bool team = cause_sleeping_team(f) > 0; // page faults, too, are the kernel's
+	return team ? 0 : fmax(0, fmin(sends, facts_share(f, PHASE_BACKWARD)));
 }
 
 // What a rank waits, for others or for the network between them.
@@ -161,7 +163,8 @@ void cause_advise_synced(struct book *b, double share)
 	// On CPUs, the copies to and from its buffers are in backward, too, which computes twice as
 	// much as forward.
 	double beyond = facts_share(b->f, PHASE_BACKWARD) - 2 * facts_share(b->f, PHASE_FORWARD);
-	share = !b->f->gpu.used && beyond >= WORTH ? fmax(share, beyond) : share;
+	bool known = isfinite(share) && facts_share(b->f, PHASE_FORWARD) > 0;
+	share = known && !b->f->gpu.used ? fmax(share, beyond) : share;
 	advice_suggest_at_most(b, share * (passes - 1) / passes, &action, &basis);
 }
 

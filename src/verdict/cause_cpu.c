@@ -883,8 +883,8 @@ static const struct step_wait step_waits[] = {
 		"let the other process work ahead, with a queue of several results",
 		"the training thread waits for a pipe"},
 	{WAIT_STORAGE, false, "waits for files in its steps",
-		"keep in memory what is read again (load it once, or leave it in the page cache); "
-		"read and write in a background thread, in larger pieces or less often",
+		"read and write in a background thread, in larger pieces or less often; keep in "
+		"memory what is read again (load it once, or leave it in the page cache)",
 		"the training thread waits for storage"},
 	{WAIT_OTHER, true,
 		"waits in its steps for another thread of its process that does not compute "
@@ -937,8 +937,8 @@ static double requests_reads(const struct facts *f, double waits)
 	const struct storage_facts *s = &f->storage;
 	bool reads = waits >= WORTH && s->read_rate >= READS_MUCH &&
 	             s->read_rate >= MOST * s->asked_rate;
-	double kernel = fmin(
-		known_or_zero(f->system_in_other), facts_share(f, PHASE_OTHER) - waits);
+	double kernel = fmin(known_or_zero(f->system_in_other), leader_in_kernel(f));
+	kernel = fmin(kernel, facts_share(f, PHASE_OTHER) - waits);
 	double faults = known_or_zero(f->page_faults) * FAULT_MOST_S;
 	return reads && kernel > 0 && faults < (1 - MOST) * kernel ? kernel : 0;
 }
@@ -998,7 +998,8 @@ static enum grounds grounds_blocked(const struct facts *f)
 	double seen = waits_in_steps(f, wait->kind, wait->of_others);
 	bool thread = wait->kind == WAIT_OTHER; // as far as is known
 	bool inferred = seen < MOST * step_wait_share(f, wait); // the requests' part
-	return thread || inferred || (f->gpu.n > 0 && !f->gpu.unused) ? GROUNDS_INDIRECT : GROUNDS_DIRECT;
+	return thread || inferred || (f->gpu.n > 0 && !f->gpu.unused) ? GROUNDS_INDIRECT
+	                                                              : GROUNDS_DIRECT;
 }
 
 static void say_blocked(struct text *t, const struct facts *f, const struct cause *cause)

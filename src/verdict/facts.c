@@ -1006,7 +1006,7 @@ static void fill_phases(const struct phases *p, struct facts *f)
 	f->training_s = p->iterations_s + p->apart_s + p->between_s + p->unrecorded_s;
 	f->validation_s = p->items[PHASE_VALIDATION].total_s;
 	f->checkpoint_s = p->items[PHASE_CHECKPOINT].total_s + p->saving_s;
-	f->compiling_s = p->compiling_s;
+	f->compiling_s = p->compiling_in_s;
 	f->compiling = (double)p->compiling;
 	fill_ranks_apart(p, f);
 	f->length_s = p->length_s;

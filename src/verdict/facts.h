@@ -197,8 +197,8 @@ struct facts {
 	double training_s;
 	double between_s; // part of training between iterations and outside phases that are apart
 	double validation_s; // of the rank with most, for which the others wait
-	double compiling_s; // code of the framework, in the whole run
-	double compiling; // iterations of which that takes half
+	double compiling; // iterations of which compiling takes half
+	double compiling_s; // its time in them
 	int validates_alone; // number of that rank if another has far less; -1
 	double checkpoint_s;
 	// Steady iterations.

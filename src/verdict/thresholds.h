@@ -29,13 +29,13 @@
 // An interval wider than this makes the share uncertain.
 #define WIDE 0.1
 // Share of the run before the first iteration, to report start-up.
+#define STARTUP 0.20
 // Code that is compiled in so many iterations is compiled for several shapes, not once; it is a
 // cause with this share of training, because a longer run has less of it.
 #define COMPILING_ANEW 4
 #define COMPILING 0.15
 // Share of training of validation or of checkpoints from which on half as often is little advice.
 #define FAR_TOO_OFTEN 0.3
-#define STARTUP 0.20
 // Share of an iteration that CPU time counted in ticks can miss.
 #define UNSEEN 0.05
 

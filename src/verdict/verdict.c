@@ -179,6 +179,9 @@ static void append_missing(struct text *t, const struct analysis *a, size_t colu
 	size_t shown = 0, rest = 0;
 	for (size_t i = 0; i < a->tables.missing.n; i++) {
 		_cleanup_text_ struct text item = {0};
+		if (a->tables.missing.items[i].broke_off) {
+			continue; // it was measured before
+		}
 		text_append_string(&item, shown ? ", " : "; not measured: ");
 		if (!missing_list_append_subjects(
 			    &item, &a->tables.metrics, &a->tables.missing, i)) {
@@ -299,7 +302,7 @@ void verdict_lines(const struct analysis *a, struct text *out)
 #define STORAGE_WAITED 0.05 // share of the time of a process
 // Bytes a second from and to storage that matter if the processes were not seen to wait for them,
 // and if it is not known whether they wait.
-#define MUCH_MOVED 1e7
+#define MUCH_MOVED 2e6
 #define SOME_MOVED 1e5
 
 #define NEXT_COLUMNS 112 // width of the line after a run
@@ -590,7 +593,7 @@ static const struct {
 	{NAME_WAIT "storage", "waits for storage", true},
 	{NAME_WAIT "fsync", "waits for fsync", true},
 	{NAME_WAIT "network", "waits for the network", false},
-	{NAME_WAIT "pipe", "waits at a pipe", false},
+	{NAME_WAIT "pipe", "waits at a pipe or in a poll", false},
 	{NAME_WAIT "lock", "waits for a lock", false},
 	{NAME_WAIT "gil", "waits for Python's lock (GIL)", false},
 	{NAME_WAIT "sleep", "sleeps", false},
@@ -773,16 +776,19 @@ static enum confidence judge_idle(const struct analysis *a, struct opinion *opin
 	}
 	text_append_string(&opinion->headline, "mostly idle: the job used ");
 	append_cpus_used(&opinion->headline, o);
+	// Of the process that did most: others may wait for its output.
+	const struct process_row *busiest = NULL;
 	double most = 0;
-	size_t process = 0, wait = 0;
-	for (size_t i = 0; i < a->processes.n * ARRAY_LENGTH(waits); i++) {
-		double share = waited_so(
-			a, &a->processes.items[i / ARRAY_LENGTH(waits)], i % ARRAY_LENGTH(waits));
-		if (share > most) {
-			most = share;
-			process = i / ARRAY_LENGTH(waits);
-			wait = i % ARRAY_LENGTH(waits);
-		}
+	size_t wait = 0;
+	for (size_t i = 0; i < a->processes.n; i++) {
+		const struct process_row *row = &a->processes.items[i];
+		bool more = !busiest || row->cpu_seconds > busiest->cpu_seconds;
+		busiest = isfinite(row->cpu_seconds) && more ? row : busiest;
+	}
+	for (size_t i = 0; busiest && i < ARRAY_LENGTH(waits); i++) {
+		double share = waited_so(a, busiest, i);
+		wait = share > most ? i : wait;
+		most = fmax(most, share);
 	}
 	if (!(most >= 0.5)) {
 		text_append_string(
@@ -790,7 +796,7 @@ static enum confidence judge_idle(const struct analysis *a, struct opinion *opin
 		return CONFIDENCE_LOW;
 	}
 	text_append_string(&opinion->headline, "; ");
-	words_append_elided(&opinion->headline, a->processes.items[process].label, 40);
+	words_append_elided(&opinion->headline, busiest->label, 40);
 	text_format(&opinion->headline, " %s ", waits[wait].words);
 	words_append_percent(&opinion->headline, most);
 	text_append_string(&opinion->headline, " of its time");

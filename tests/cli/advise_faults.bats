@@ -265,7 +265,7 @@ job_with() { # BATCH
 		found = re.findall(r"probe (\d+) of (about )?(\d+), about [^:]* left(, at most [^:]*)?: .", open("said").read())
 		assert [int(each[0]) for each in found] == list(range(2, int(sys.argv[1]) + 1)), found
 		for at, about, of, most in found:
-		    assert bool(about) == bool(most) and int(at) <= int(of), found
-		assert not found[-1][1] and int(found[-1][2]) == int(sys.argv[1]) or found[-1][1], found
+		    assert bool(about) == bool(most) and int(at) <= int(of) < 3 * int(sys.argv[1]), found
+		    assert about or int(of) == int(sys.argv[1]), found
 	EOF
 }

@@ -82,6 +82,30 @@ check_killed() {
 	[ "$killed" -ge $((count / 2)) ]
 }
 
+@test "the launcher killed: how the job ended is not known" {
+	"$STRAIN" run --no-cgroup -o run.strain -- sh -c 'sleep 2; exit 3' &
+	local launcher=$!
+	sleep 1
+	kill -KILL "$launcher"
+	for _ in $(seq 100); do
+		[ -z "$("$STRAIN" show --json run.strain 2>/dev/null | grep -o '"state": "live"')" ] && break
+		sleep 0.1
+	done
+	sleep 1
+	"$STRAIN" show run.strain | head -n 1 | grep -q 'exit status unknown'
+}
+
+@test "in a PID namespace without its own /proc the job runs, unrecorded" {
+	if unshare -p -f true 2>/dev/null; then
+		run -3 --separate-stderr unshare -p -f "$STRAIN" run -o run.strain -- sh -c 'echo ran; exit 3'
+		[ "$output" = ran ]
+		[[ $stderr == *"not recording: /proc shows another PID namespace"* ]]
+		[[ $stderr != *"left running"* ]]
+		[ ! -e run.strain ]
+	fi
+	run -125 "$STRAIN" run -o no/where.strain -- true # a file that cannot be written
+}
+
 @test "the disk fills while it records: the job is unharmed, the run says so" {
 	[ "$(id -u)" = 0 ] || skip "needs root, to mount a small file system"
 	mkdir small

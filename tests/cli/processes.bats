@@ -79,6 +79,19 @@ near() {
 	"$STRAIN" show --json run.strain | python3 -c 'import json, sys
 used = json.load(sys.stdin)["allocation"]["cpus"]["used_s"]
 assert 0.6 < used < 2.5, used'
+	cat >ignores-later.py <<-'EOF'
+		import signal, subprocess, sys, time
+		spin = "import time\nuntil = time.process_time() + 0.5\nwhile time.process_time() < until: pass"
+		for _ in range(3):
+		    subprocess.run([sys.executable, "-S", "-c", spin])
+		time.sleep(1.5)
+		signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+		time.sleep(1.5)
+	EOF
+	"$STRAIN" run --no-cgroup --force -o run.strain -- python3 ignores-later.py
+	"$STRAIN" show --json run.strain | python3 -c 'import json, sys
+used = json.load(sys.stdin)["allocation"]["cpus"]["used_s"]
+assert 1.4 < used < 2.4, used' # 1.5 s and the starts of Python: what was reaped counts once
 }
 
 @test "a name that looks like fields of stat stays a name" {

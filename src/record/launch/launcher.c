@@ -464,7 +464,8 @@ static int wait_ready(struct launcher *l, struct error *e)
 				return 0;
 			}
 			if (message.kind == MESSAGE_FAILED) {
-				return error_set(e, message.status ? EIO : EPIPE, "%s", message.text);
+				return error_set(
+					e, message.status ? EIO : EPIPE, "%s", message.text);
 			}
 		} else if (l->recording.socket < 0) {
 			return error_set(e, EPIPE, "the recorder ended before it was ready");
@@ -931,7 +932,8 @@ static unsigned find_left(const struct launcher *l, struct text *names)
 
 static bool names_left(const struct launcher *l)
 {
-	return l->options.pid == 0 && !l->options.supervised; // a sweep ends it
+	return l->options.pid == 0 && !l->options.supervised && // a sweep ends it
+	       procfs_is_own();
 }
 
 // Checks again, if any processes remained before the file was closed, because they may have ended

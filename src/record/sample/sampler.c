@@ -321,7 +321,9 @@ static uint64_t slot_affordable(const struct sampler *s, const struct slot *slot
 
 static void lane_enter(struct lane_thread *lane, const struct source *source)
 {
-	atomic_store(&lane->at_ns, source ? clock_monotonic_ns() : 0);
+	if (source) {
+		atomic_store(&lane->at_ns, clock_monotonic_ns());
+	}
 	atomic_store(&lane->at, source);
 }
 
@@ -782,10 +784,12 @@ void sampler_say_hung(struct sampler *s, struct sink *sink)
 	for (enum lane kind = 0; kind < N_LANES; kind++) {
 		struct lane_thread *lane = &s->lanes[kind];
 		const struct source *source = lane->running ? atomic_load(&lane->at) : NULL;
+		const char *why = lane->opening ? "the driver was not ready when the job ended"
+		                                : "the driver did not answer";
 		for (size_t i = 0; source && i < source->n_groups; i++) {
 			for (size_t k = 0; k < source->groups[i].n_metrics; k++) {
 				sink_missing_since(sink, 0, &source->groups[i], k,
-					atomic_load(&lane->at_ns), "the driver did not answer");
+					atomic_load(&lane->at_ns), why);
 			}
 		}
 	}

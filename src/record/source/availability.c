@@ -16,11 +16,13 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "record/sample/feed.h"
 #include "record/sample/source.h"
 
 #define FEED_MAX_BYTES ((size_t)64 << 20)
-#define DRIVER_NS (10 * NS_PER_S)
+// Without persistence mode, a driver takes seconds for each GPU.
+#define DRIVER_NS (60 * NS_PER_S)
 #define ROUNDS 3
 #define ROUND_NS (11 * NS_PER_S) // longer than any group's interval
 
@@ -204,6 +206,10 @@ static void try_in_child(const struct source_context *context, const struct sour
 	struct sink *sink = NULL;
 	void *state = NULL;
 	struct error e;
+	// If it hangs for ever, nobody waits for the end of our output.
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		descriptors_null(fd);
+	}
 	int r = feed_new(FEED_MAX_BYTES, &feed);
 	r = r < 0 ? r : sink_new(&registry, feed, context->start_ns, &sink);
 	for (size_t g = 0; g < source->n_groups && r == 0; g++) {
@@ -224,6 +230,7 @@ static int try_driver(
 	if (source->lane != LANE_DEVICE || context->captured) {
 		return 0;
 	}
+	signal(SIGCHLD, SIG_DFL); // else its status is lost
 	pid_t child = fork();
 	if (child < 0) {
 		return 0;

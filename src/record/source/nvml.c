@@ -337,8 +337,9 @@ struct gpu {
 	uint32_t pcie_width;
 	uint64_t pcie_peak; // bytes a second, each way; 0: unknown
 	uint8_t never[N_GPU_GROUPS]; // a bit per metric that is unavailable in this run
-	// The reason for the last missing value; NULL: no value was missing.
-	const char *gap[N_GPU_GROUPS][GPU_MAX_METRICS]; // of the last reading; NULL: it had a value
+	uint8_t told[N_GPU_GROUPS]; // a bit per metric that had a value
+	// Why the last reading that was asked for had no value; NULL: it had one.
+	const char *gap[N_GPU_GROUPS][GPU_MAX_METRICS];
 	uint64_t gap_ns[N_GPU_GROUPS][GPU_MAX_METRICS]; // the first reading without one since
 	int64_t errors[N_ERRORS]; // last counts; VALUE_MISSING: not read yet
 	unsigned error_events[N_ERRORS];
@@ -465,7 +466,7 @@ static bool gpu_alive(struct sink *sink, struct gpu *g, uint64_t now_ns, int res
 	return !g->lost;
 }
 
-// At the end, reports the reasons of wanted metrics that never had a value.
+// At the end, reports the reasons of wanted metrics that have no value any more, or never had one.
 static void gpu_say_gaps(struct sink *sink, struct gpu *g)
 {
 	for (size_t group = 0; group < N_GPU_GROUPS && !g->lost; group++) {
@@ -485,6 +486,7 @@ static int64_t take_value(struct sink *sink, struct gpu *g, enum gpu_group group
 	int result = reading->result[metric];
 	enum nvml_outcome outcome = result == GPU_QUIET ? NVML_NOT_NOW : nvml_outcome(result);
 	if (outcome == NVML_READ && reading->value[metric] != VALUE_MISSING) {
+		g->told[group] |= (uint8_t)(1u << metric);
 		g->gap[group][metric] = NULL;
 		return reading->value[metric];
 	}
@@ -495,7 +497,9 @@ static int64_t take_value(struct sink *sink, struct gpu *g, enum gpu_group group
 	const char *gap = outcome == NVML_READ  ? "the driver answered with a value that cannot be"
 	                  : result != GPU_QUIET ? nvml_reason(result)
 	                                        : reading->why;
-	if (gap) {
+	// Of a metric that has values, a reading without one may not have been due.
+	bool quiet = result == GPU_QUIET && g->told[group] & 1u << metric;
+	if (gap && !quiet) {
 		uint64_t *since_ns = &g->gap_ns[group][metric];
 		*since_ns = g->gap[group][metric] ? *since_ns : t_ns;
 		g->gap[group][metric] = gap;

@@ -100,7 +100,8 @@ struct readings {
 	uint64_t io_ns; // the same for io
 	unsigned io_same;
 	uint64_t child_ns; // of reaped children, last reading
-	uint64_t left_ns; // of children that have left, as they were last read
+	// of children that have left since the last look at its signals, or since it forgets
+	uint64_t left_ns;
 	bool forgets; // it ignores SIGCHLD: the kernel reaps its children, and forgets their time
 	uint64_t rss_kib;
 	uint64_t own_kib; // part of the above: anonymous and not inherited
@@ -860,7 +861,12 @@ static void check_sigchld(
 	struct process_source *s, const struct process *p, const struct proc_status *status)
 {
 	struct readings *r = p->readings;
-	r->forgets = status->ignored_signals & SIGCHLD_BIT;
+	bool forgets = status->ignored_signals & SIGCHLD_BIT;
+	if (!forgets) { // those that left were reaped, but for the last ones before a change
+		s->forgotten_ns += r->forgets ? r->left_ns : 0;
+		r->left_ns = 0;
+	}
+	r->forgets = forgets;
 	if (r->forgets && !s->sigchld_ignored && s->cgroup_cpu.fd < 0 &&
 		(p->n_children > 0 || r->left_ns > 0)) {
 		s->sigchld_ignored = true;

@@ -116,6 +116,7 @@ struct followed {
 	int fd; // of syscall, else of wchan; -1: not open
 	uint64_t gil_from, gil_to;
 	uint64_t major_faults; // at the last question for them
+	bool asked_faults;
 	uint64_t row_ns;
 	int64_t counts[N_WAIT_METRICS];
 	int64_t placed[N_PLACED_METRICS];
@@ -200,22 +201,23 @@ static bool read_stat(struct waits *w, pid_t pid, struct proc_stat *ret)
 	return proc_stat_read(w->root_fd, path, ret) == 0;
 }
 
-static bool is_blocked(struct waits *w, const struct followed *f)
+// Whether the process waited for a page to be read since the last question.
+static bool has_faulted(struct followed *f, const struct proc_stat *stat)
 {
-	struct proc_stat stat;
-	return read_stat(w, f->pid, &stat) && (stat.state == 'D' || stat.state == 'S');
+	bool more = f->asked_faults && stat->major_faults > f->major_faults;
+	f->major_faults = stat->major_faults;
+	f->asked_faults = true;
+	return more;
 }
 
-// Whether the process waited for a page to be read since the last question.
-static bool has_faulted(struct waits *w, struct followed *f)
+// A wait that wchan does not show, because it is short.
+static enum doing of_state(struct waits *w, struct followed *f, struct cursor wchan)
 {
 	struct proc_stat stat;
-	if (!read_stat(w, f->pid, &stat)) {
-		return false;
+	if (!read_stat(w, f->pid, &stat) || (stat.state != 'D' && stat.state != 'S')) {
+		return DOING_RUNS;
 	}
-	bool more = stat.major_faults > f->major_faults;
-	f->major_faults = stat.major_faults;
-	return more;
+	return doing_of_blocked(wchan, has_faulted(f, &stat) && stat.state == 'D');
 }
 
 // A socket may connect processes of this machine: the kernel function shows which.
@@ -272,8 +274,10 @@ static enum doing of_call(
 		return DOING_RUNS;
 	}
 	if (!rule) { // a page fault, or a call whose purpose only the kernel knows
+		struct proc_stat stat;
 		wchan_of(w, f->pid, name, sizeof(name), &function);
-		return doing_of_blocked(function, call->number < 0 && has_faulted(w, f));
+		bool faults = call->number < 0 && read_stat(w, f->pid, &stat);
+		return doing_of_blocked(function, faults && has_faulted(f, &stat));
 	}
 	if (doing_polls_nothing(rule, call)) {
 		return DOING_SLEEP;
@@ -399,9 +403,7 @@ static int look(struct waits *w, struct followed *f, const struct process *p, en
 	}
 	if (!f->calls) {
 		*ret = doing_of_wchan(text);
-		if (*ret == DOING_RUNS && is_blocked(w, f)) {
-			*ret = doing_of_blocked(text, has_faulted(w, f));
-		}
+		*ret = *ret == DOING_RUNS ? of_state(w, f, text) : *ret;
 		return 0;
 	}
 	if (!doing_parse_call(text, &call)) {
