@@ -35,7 +35,7 @@ first_line() {
 no_advice() {
 	[ "$(shown 'd["verdict"]["bottleneck"], d["verdict"]["causes"], d["verdict"]["suggestions"], d["verdict"]["next"]')" = \
 		"('failed', [], [], '')" ]
-	[ "$(grep -c '^        ' err)" -le "$(($(grep -c '^        |' err) + 4))" ] # figures, cost, show, report
+	[ "$(grep -c '^        [^ ]' err)" -le "$(($(grep -c '^        |' err) + 4))" ] # figures, cost, show, report
 	run -0 "$STRAIN" show run.strain
 	[[ "$output" != *$'\nTry  '* ]] && [[ "$output" != *$'\nNext  '* ]]
 	run -0 "$STRAIN" ls --json --sort verdict .
