@@ -22,7 +22,7 @@
 
 #define FEED_MAX_BYTES ((size_t)64 << 20)
 // Without persistence mode, a driver takes seconds for each GPU.
-#define DRIVER_NS (60 * NS_PER_S)
+#define DRIVER_NS (30 * NS_PER_S)
 #define ROUNDS 3
 #define ROUND_NS (11 * NS_PER_S) // longer than any group's interval
 
