@@ -112,7 +112,7 @@ print([gpu["energy_j"] for gpu in json.load(sys.stdin)["gpus"]])')" = "[None, No
 	run -0 record sleep 2
 	[ "$("$STRAIN" show --json run.strain | python3 -c 'import json, sys
 found = json.load(sys.stdin)["allocation"]["gpus"]
-print(found["allocated"], found["used_s"], found["missing"])')" = "2 None the driver did not answer" ]
+print(found["allocated"], found["used_s"], found["missing"])')" = "2 None the driver was not ready when the job ended" ]
 }
 
 @test "an old driver: less, with the reason" {
