@@ -187,6 +187,7 @@ teardown() {
 }
 
 @test "the estimates of the thesis beside the answer" {
+	is_slow
 	has_torch
 	export OMP_NUM_THREADS=1
 	run -0 --separate-stderr "$STRAIN" advise --limit 5s --error 30% --memory 2GB --thesis -o kept -- \
@@ -214,6 +215,7 @@ teardown() {
 
 @test "settings that gained nothing are in the answer" {
 	unset MALLOC_MMAP_THRESHOLD_
+	is_slow
 	has_torch
 	cat >faults.py <<-'END'
 		import mmap, torch

@@ -44,6 +44,7 @@ odd() { # KIND OPTION...
 
 @test "a validation that keeps its outputs: the request has what a whole one needs" {
 	unset MALLOC_MMAP_THRESHOLD_
+	is_slow
 	has_torch
 	odd collects --memory 2GB --time 2min
 	echo "$(field 'a["memory"]["now"], a["memory"]["reserve_of_validation"], a["request"]["peak_bytes"]')"
