@@ -1117,8 +1117,8 @@ static void iterations_that_become_longer(void **state)
 	verdict_done(&v);
 }
 
-// As seen: five widths of batches, each compiled in its first iteration, which takes seconds; then 20 ms
-// an iteration.
+// As seen: five widths of batches, each compiled in its first iteration, which takes seconds; then
+// 20 ms an iteration.
 static void shapes_that_are_compiled_once_each(void **state)
 {
 	(void)state;
@@ -1354,8 +1354,8 @@ static void gradients_exchanged_in_each_pass(void **state)
 	verdict_done(&v);
 }
 
-// As seen with two ranks and gloo: backward waits, and the other threads move data in the kernel. All
-// ranks do so equally, so that their backward passes show no wait.
+// As seen with two ranks and gloo: backward waits, and the other threads move data in the kernel.
+// All ranks do so equally, so that their backward passes show no wait.
 static void gradients_that_other_threads_send(void **state)
 {
 	(void)state;
