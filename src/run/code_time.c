@@ -168,9 +168,10 @@ static const char *samples_reason(const struct analysis *a)
 			}
 		}
 	}
-	return !reader_has_samples(a->tables.reader) ? "recorded by a version of strain without "
-	                                               "sampling"
-	                                             : "no samples: the job used too little CPU time";
+	return !reader_has_samples(a->tables.reader)
+	               ? "recorded by a version of strain without "
+	                 "sampling"
+	               : "no samples: the job used too little CPU time";
 }
 
 static int fill_missing(const struct analysis *a, struct code_time *ret)
