@@ -124,8 +124,7 @@ int command_finish(int argc, char **argv)
 	bool wait = argc > 2 && strcmp(argv[1], "--wait") == 0;
 	if (argc == 2 && strcmp(argv[1], "--help") == 0) {
 		puts("Usage: strain finish RUN\n\nCompute the summary and the verdict of a run "
-		     "that "
-		     "lacks them, and store them in it.");
+		     "that lacks them, and store them in it.");
 		return command_flush();
 	}
 	if (argc != 2 + wait) {

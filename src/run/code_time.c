@@ -169,8 +169,7 @@ static const char *samples_reason(const struct analysis *a)
 		}
 	}
 	return !reader_has_samples(a->tables.reader)
-	               ? "recorded by a version of strain without "
-	                 "sampling"
+	               ? "recorded by a version of strain without sampling"
 	               : "no samples: the job used too little CPU time";
 }
 
