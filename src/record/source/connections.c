@@ -36,9 +36,9 @@ enum {
 	PROCESSES_MAX = 256, // whose descriptors are searched
 	DESCRIPTORS_MAX = 8192, // in one search
 	SEARCHES_MAX = 3, // after which a socket belongs to others
-	SKIP_MOST = 7, // readings between two listings while the job has no connections
 	ABSENT_MAX = 2, // listings that may lack a connection: another one closed meanwhile
 };
+#define REST_MOST_NS (7 * NS_PER_S) // between two listings while the job has no connections
 #define SEARCH_LEAST_NS NS_PER_S
 #define SEARCH_MOST_NS (30 * NS_PER_S) // between searches that found nothing
 
@@ -128,7 +128,7 @@ struct connections {
 	uint64_t search_ns, searched_ns; // between searches; the last one
 	struct peer peers[PEERS_MAX];
 	size_t n_peers;
-	unsigned skip, skipped; // readings between two listings
+	uint64_t rest_ns; // between two listings, at least
 	bool full; // connections of this listing have no place in `known`
 	bool said_full, said_peers, said_elsewhere;
 };
@@ -516,11 +516,9 @@ static int list(struct connections *s, struct sink *sink)
 static int read_connections(void *state, struct sink *sink, uint64_t now_ns)
 {
 	struct connections *s = state;
-	if (s->skipped < s->skip) {
-		s->skipped++;
+	if (now_ns < s->listed_ns + s->rest_ns) {
 		return 0;
 	}
-	s->skipped = 0;
 	int r = list(s, sink);
 	if (r != 0) {
 		return r < 0 ? r : 0;
@@ -533,8 +531,10 @@ static int read_connections(void *state, struct sink *sink, uint64_t now_ns)
 	if (s->n_listings > 2 && s->n_peers == 0 && !s->said_elsewhere) {
 		say_what_namespaces_hide(s, sink);
 	}
-	// Most jobs make no connections.
-	s->skip = s->n_peers > 0 ? 0 : s->skip < SKIP_MOST ? 2 * s->skip + 1 : SKIP_MOST;
+	// Most jobs make no connections. In time, not in readings: these may be rare already, where
+	// recording is at its budget.
+	uint64_t longer_ns = 2 * s->rest_ns + NS_PER_S;
+	s->rest_ns = s->n_peers > 0 ? 0 : longer_ns < REST_MOST_NS ? longer_ns : REST_MOST_NS;
 	return 0;
 }
 
