@@ -68,8 +68,9 @@ static const struct command commands[] = {
 	{"export", command_export, "print the samples of a run as CSV or JSON"},
 	{"sql", command_sql, "query a run with SQL"},
 	{"mark", command_mark, "mark epochs and phases of a shell script"},
-	{"sweep", command_sweep, "run a matrix of configurations, or resume one"},
-	{"advise", command_advise, "find the limits of a job with short runs, and advise changes"},
+	{"sweep", command_sweep, "run or resume a matrix of configurations"},
+	{"advise", command_advise,
+		"measure the limits of a job with short runs, and recommend changes"},
 	{"doctor", command_doctor,
 		"report what this machine can measure, and how to enable the "
 		"rest"},

@@ -18,9 +18,9 @@ newline='
 
 rm -f "$logs/$log.json" "$logs/$log-again.json"
 # Time limits end what hangs; a slow machine may take its time. Most tests wait more than they compute:
-# one more than there are CPUs.
+# one more than there are CPUs, if the caller does not know better.
 run() {
-	MESON_TESTTHREADS=$(($(nproc) + 1)) \
+	MESON_TESTTHREADS=${MESON_TESTTHREADS:-$(($(nproc) + 1))} \
 		meson test -C "$folder" --no-rebuild --timeout-multiplier 3 --logbase "$@" || true
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// FNV-1a with 64 bits: for keys and against damage, not against an attacker.
+// 64-bit FNV-1a, for hash keys and to detect damage. It does not protect against an attacker.
 
 #pragma once
 

@@ -903,7 +903,7 @@ static const struct argp_option options[] = {
 		"limit that this machine can set, and print the errors of the predictions",
 		0},
 	{"in-place", OPTION_IN_PLACE, NULL, 0,
-		"run the job directly in its directory, whose files it may overwrite (default: "
+		"run the job directly in its directory; it may overwrite files there (default: "
 		"over an overlay)",
 		0},
 	{"error", OPTION_ERROR, "PERCENT", 0,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain advise --from: what another machine would make of a recorded job. Nothing is run, but for
-// the checks of --verify.
+// strain advise --from: predicts a recorded job on another machine. It runs the job only with
+// --verify.
 
 #pragma once
 

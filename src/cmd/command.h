@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The commands of strain: one file each, cmd/NAME.c. Only here anything is printed, or the program
-// exits. A command gets its own arguments (argv[0] is its name) and returns the exit status.
+// The commands of strain: one file each, cmd/NAME.c. No other code prints or exits. A
+// command gets its own arguments (argv[0] is its name) and returns the exit status.
 
 #pragma once
 

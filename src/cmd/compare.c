@@ -216,8 +216,8 @@ static const struct argp_option options[] = {
 	{"prices", OPTION_PRICES, READING_PRICES_ARGUMENT, 0, READING_PRICES_HELP, 1},
 	{"layout", OPTION_LAYOUT, "NAME", 0,
 		"print the table or draw the figure NAME of a document; 'list' lists them", 1},
-	{"beside", OPTION_BESIDE, "published", 0, "with --layout, also show the published numbers",
-		1},
+	{"beside", OPTION_BESIDE, "published", 0,
+		"with --layout, also show the numbers of the publication", 1},
 	{"figure", OPTION_FIGURE, "KIND", 0,
 		"draw a figure into -o FILE.pdf, .svg or .png: scaling, bars, heatmap, or over "
 		"time: timeline, memory",

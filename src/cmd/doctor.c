@@ -447,7 +447,7 @@ int command_doctor(int argc, char **argv)
 			0},
 		{"json", 'j', NULL, 0, "print JSON", 0},
 		{"sysroot", 's', "DIR", 0,
-			"examine a captured machine instead: a folder with proc "
+			"examine a captured /proc and /sys tree instead: a folder with proc "
 			"and sys",
 			0},
 		{0},

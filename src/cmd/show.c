@@ -216,7 +216,7 @@ int command_show(int argc, char **argv)
 {
 	static const struct argp argp = {options, parse, "[RUN|DIR]",
 		"Show the verdict, evidence, iterations and phases, epochs, processes, devices, "
-		"recording cost and missing data of a run; or the answer in a folder of strain "
+		"recording cost and missing data of a run; or the saved answer of strain "
 		"advise; or the ranks of a job whose runs are in a directory. Default RUN: the "
 		"newest in $STRAIN_DIR, or in the current directory.",
 		NULL, NULL, NULL};

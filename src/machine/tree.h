@@ -155,7 +155,7 @@ void tree_remove(struct tree *tree, struct process *p);
 struct process *const *tree_members(const struct tree *tree, size_t *ret_n);
 struct process *tree_find(const struct tree *tree, pid_t pid); // NULL if it is not in the job
 uint64_t tree_seen(const struct tree *tree); // members so far; from any thread
-// Whether there are so many processes that short-lived ones are no longer followed.
+// Whether the job has too many processes to follow short-lived ones.
 bool tree_many(const struct tree *tree);
 
 // Opens /proc/PID/NAME of a member. Returns -errno; -EMFILE if the recorder must save descriptors.

@@ -1098,17 +1098,17 @@ static bool follows(struct work *w, const struct advice_probe *p)
 	}
 	if (a->verified_batch > 0) { // smaller ones were followed
 		set_unverified(a,
-			"%" PRId64 " was requested, its iterations had %" PRId64 " samples",
+			"%" PRId64 " requested, iterations had %" PRId64 " samples",
 			p->batch_size, batch_of(p));
 		return false;
 	}
-	set_largest_missing(a,
-		p->seen.loader_set_missing
-			? format("the hook could not change the batch size: %s",
-				  p->seen.loader_set_missing)
-			: format("the job does not use the batch size that it was given: %" PRId64
-				 " was requested, its iterations have %" PRId64 " samples",
-				  p->batch_size, batch_of(p)));
+	set_largest_missing(
+		a, p->seen.loader_set_missing
+			   ? format("the hook could not change the batch size: %s",
+				     p->seen.loader_set_missing)
+			   : format("the job ignores the requested batch size: %" PRId64
+				    " requested, iterations have %" PRId64 " samples",
+				     p->batch_size, batch_of(p)));
 	return false;
 }
 
@@ -2718,8 +2718,9 @@ static int probe_now(struct work *w, struct error *e)
 	if (p->seen.iterations == 0) {
 		char seconds[32];
 		text_seconds(seconds, sizeof(seconds), p->seconds);
-		return error_set(e, ENODATA, "no iterations%s%s%s: %s%s", p->cut ? " in " : "",
-			p->cut ? seconds : "", p->cut ? ", until --limit interrupted the job" : "",
+		return error_set(e, ENODATA, "no iterations found%s%s%s: %s%s",
+			p->cut ? " in " : "", p->cut ? seconds : "",
+			p->cut ? ", until --limit interrupted the job" : "",
 			p->seen.rate_missing ? p->seen.rate_missing : "the job marked none",
 			p->seen.hooked ? "; the hooks saw no model being trained" : "");
 	}

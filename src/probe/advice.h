@@ -5,7 +5,7 @@
 // of a job (probes). Each probe shortens the epochs, so that it contains validation, the boundary
 // of an epoch and the second epoch.
 //
-//     now       the job as it is, or with the defaults of its placeholders
+//     now       the unmodified job, or its placeholders' defaults
 //     setting   with what the verdict of the first advises to set (threads, the allocator)
 //     line      other batch sizes: memory and time as functions of the batch size
 //     workers   with workers, if the job has none and waits for its batches

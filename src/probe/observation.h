@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What one run tells the models of memory and throughput: its configuration, its peak of memory by
-// use, and the time and CPU time of an iteration. Computed from the run file alone, so that any run
-// can be an observation, not only a probe.
+// The input of the models of memory and throughput, from one run: its configuration, its peak of
+// memory by use, and the time and CPU time of an iteration. Computed from the run file alone, so
+// that any run can be an observation, not only a probe.
 
 #pragma once
 

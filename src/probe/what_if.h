@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What another machine would make of a recorded job: its rate, the time of an epoch and what limits
-// it, computed from its runs by the model of throughput (rate_model.h). Nothing is run.
+// Predicts a recorded job on another machine: its rate, the time of an epoch and its bottleneck,
+// computed from its runs by the model of throughput (rate_model.h). Nothing is run.
 //
 // Memory acts through the page cache. A cache for the share c of the data, read once an epoch in
 // random order, hits between

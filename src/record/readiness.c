@@ -99,8 +99,8 @@ static void check_others(struct readiness_check *ret)
 			"--pid can record the processes of every user");
 	} else if (geteuid() == 0) {
 		report(ret, name, READINESS_PARTLY,
-			"--pid can record processes with no more privileges than this one (those "
-			"of pid 1)");
+			"--pid cannot record processes with more privileges than this one, such as "
+			"pid 1");
 	} else if (others_are_hidden()) {
 		report(ret, name, READINESS_PARTLY,
 			"--pid can record only your own processes: /proc hides all others "
@@ -332,7 +332,7 @@ static const struct {
 	{"processes", "job_peak", "peak memory of the job"},
 	{"memory", "pss", "proportional memory (PSS)"},
 	{"memory", "job_pss", "the job's PSS"},
-	{"memory", "cost", "its cost"},
+	{"memory", "cost", "cost of these readings"},
 	{"cgroup", "cpu", "CPU time"},
 	{"cgroup", "throttling", "throttling"},
 	{"cgroup", "limits", "CPU and memory limits"},

@@ -9,7 +9,6 @@
 //
 // The same is true of a Python job that crashed. The reason is the end of the last traceback, and
 // under torchrun that of the rank which torchrun's report names.
-// end of the last traceback, and under torchrun that of the rank which its report names.
 
 #include "run/outcome.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Adds to a run file that is finished: keys, labels, events. And makes one of a run that never was.
+// Adds keys, labels and events to a finished run file, and creates the run file of a trial that
+// never ran.
 
 #pragma once
 

@@ -25,7 +25,8 @@ static int decode_clock(sqlite3_stmt *statement, struct block *ret, struct error
 	struct block header = {0};
 	int r = block_decode_header(payload, length, &header, e);
 	if (r == 0 && header.n_rows != sqlite3_column_int64(statement, 2)) {
-		r = error_set(e, EBADMSG, "damaged block: its clock says another number of rows");
+		r = error_set(
+			e, EBADMSG, "damaged block: the clock has a different number of rows");
 	}
 	block_done(&header);
 	return r < 0 ? r
@@ -40,7 +41,7 @@ static int load(struct clock_cache *cache, int64_t id, struct error *e)
 	sqlite3_bind_int64(cache->statement, 1, id);
 	int r = sqlite3_step(cache->statement) == SQLITE_ROW
 	                ? decode_clock(cache->statement, &cache->clock, e)
-	                : error_set(e, EBADMSG, "damaged block: its clock is not there");
+	                : error_set(e, EBADMSG, "damaged block: the clock is missing");
 	sqlite3_reset(cache->statement);
 	if (r == 0) {
 		cache->id = id;
@@ -384,7 +385,8 @@ static int decode_row(struct block_scan *scan, struct block *ret, struct error *
 	int r = block_decode_header(payload, length, &header, e);
 	// The counts made when the run was opened are those of the rows.
 	if (r == 0 && header.n_rows != sqlite3_column_int64(scan->statement, 5)) {
-		r = error_set(e, EBADMSG, "damaged block: its row says another number of rows");
+		r = error_set(e, EBADMSG,
+			"damaged block: the table row gives a different number of rows");
 	}
 	if (r == 0) {
 		r = holds_metric(scan, &header);

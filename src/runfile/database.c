@@ -193,7 +193,7 @@ static int check_journal(const char *name, struct error *e)
 	_cleanup_close_ int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
 	return fd >= 0 && database_is_shared_journal(fd)
 	               ? error_set(e, EPROTO,
-				 "%s: names another file, which a journal of a run never does",
+				 "%s: refusing to use this journal: it refers to another database",
 				 name)
 	               : 0;
 }

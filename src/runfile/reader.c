@@ -119,7 +119,7 @@ static int source_open(
 	if (!usable) {
 		close(s->fd);
 		s->fd = -1;
-		return run ? 0 : error_set(e, EINVAL, "%s: no regular file", path);
+		return run ? 0 : error_set(e, EINVAL, "%s: not a regular file", path);
 	}
 	if (run && database_is_shared_journal(s->fd)) {
 		return error_set(e, EPROTO,
@@ -294,7 +294,7 @@ static int look_at(const char *path, struct stat *ret, bool *ret_copied, struct 
 		return error_errno(e, errno, "%s", path);
 	}
 	if (!S_ISREG(ret->st_mode)) {
-		return error_set(e, EINVAL, "%s: no regular file", path);
+		return error_set(e, EINVAL, "%s: not a regular file", path);
 	}
 	int beside = database_check_beside(path, ret, &why);
 	if (beside == -EPROTO) {
@@ -1085,8 +1085,8 @@ static int check_identity(struct reader *r, struct error *e)
 	}
 	if (major > STORE_VERSION_MAJOR) {
 		return error_set(e, EPROTONOSUPPORT,
-			"%s: its schema is %lld.%lld, this strain reads up to %d: a newer strain "
-			"is needed",
+			"%s: schema %lld.%lld is newer than this strain, which reads up to schema "
+			"%d; update strain",
 			r->path, (long long)major, (long long)minor, STORE_VERSION_MAJOR);
 	}
 	if (minor > STORE_VERSION_MINOR) {
@@ -1242,7 +1242,8 @@ static int open_salvaged(struct reader *r, uint64_t missing_bytes, struct error 
 	}
 	const char *what = missing_bytes ? "truncated" : "damaged";
 	if (rows == 0 || load_pairs(r) != SQLITE_OK || r->run.n == 0) {
-		return error_set(e, EBADMSG, "%s: %s: nothing of a run can be read", r->path, what);
+		return error_set(
+			e, EBADMSG, "%s: %s: no part of the run is readable", r->path, what);
 	}
 	if (missing_bytes) {
 		note_truncated(r, missing_bytes);

@@ -1609,7 +1609,9 @@ int writer_commit_now(struct writer *w, struct error *e)
 	int r = database_errno(w->database, result);
 	if (r == -EBUSY) {
 		// A reader holds the file (only without WAL): the batch stays open.
-		return error_set(e, EBUSY, "%s: a reader keeps it from being written", w->path);
+		return error_set(e, EBUSY,
+			"%s: cannot write: another program holds a read lock on the run file",
+			w->path);
 	}
 	w->committed_ns = clock_monotonic_ns();
 	if (r < 0) {

@@ -219,13 +219,15 @@ static int check_not_recorded(const char *path, struct error *e)
 	}
 	if (r < 0) {
 		return error_set(e, -r,
-			"not replaced, since nobody can tell whether it is recorded: %s", why.text);
+			"not overwritten: cannot tell whether it is still being recorded: %s",
+			why.text);
 	}
 	const char *pid = reader_run(reader, "recorder_pid"),
 		   *host = reader_run(reader, "hostname");
 	if (reader_state(reader) == RUN_LIVE && pid) {
-		r = error_set(e, EBUSY, "%s: not replaced, since process %.20s on %.64s records it",
-			path, pid, host ? host : "another machine");
+		r = error_set(e, EBUSY,
+			"%s: not overwritten: process %.20s on %.64s is recording it", path, pid,
+			host ? host : "another machine");
 	}
 	reader_free(reader);
 	return r;

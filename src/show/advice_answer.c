@@ -259,8 +259,7 @@ static void print_ran(FILE *out, const struct advice *a)
 {
 	if (is_below_run(a)) {
 		fprintf(out,
-			"%.0f should fit in nine runs of ten, %.0f in nearly all; %" PRId64
-			" ran once",
+			"%.0f fits with 90 %% probability, %.0f with 98 %%; %" PRId64 " ran once",
 			a->largest.value, a->largest.low, a->verified_batch);
 	} else {
 		fprintf(out, "%" PRId64 " ran", a->verified_batch);
@@ -318,7 +317,7 @@ static void print_found(FILE *out, const struct advice *a)
 			out);
 	}
 	if (a->whole_epoch) {
-		fputs("; an epoch has no more samples", out);
+		fputs("; this is a whole epoch", out);
 	}
 	fputc('\n', out);
 }
@@ -428,7 +427,7 @@ static void print_workers(FILE *out, const struct advice *a)
 	if (a->worker_copies > 0) {
 		fprintf(out,
 			INDENT
-			"all workers together hold %s of old copies of the training "
+			"together, the workers keep %s of old copies of the training "
 			"process's pages (parameters, optimizer state); without workers, none\n",
 			text_bytes(own, sizeof(own), a->worker_copies));
 	}
@@ -717,7 +716,7 @@ static void print_compared(FILE *out, const struct advice *a)
 		fprintf(out, "advice         none: %s before other configurations were predicted\n",
 			early);
 	} else {
-		fprintf(out, "%sother configurations cannot be predicted\n", keep);
+		fprintf(out, "%sthe model cannot predict other configurations\n", keep);
 	}
 }
 
@@ -1160,9 +1159,9 @@ int advice_answer_request(FILE *out, const struct advice *a, const struct advice
 	const struct advice_request *r = &a->request;
 	double mib = ceil(r->bytes / 0x1p20);
 	if (a->batch_size < 1 || !isfinite(r->bytes)) {
-		return error_set(e, ENODATA, "no request: %s",
-			a->interrupted   ? "interrupted before the job was known"
-			: a->out_of_time ? "the time ran out before the job was known (--time)"
+		return error_set(e, ENODATA, "cannot print a resource request: %s",
+			a->interrupted   ? "interrupted before the first probe ended"
+			: a->out_of_time ? "the time ran out before the first probe ended (--time)"
 			: a->batch_size < 1
 				? (a->rate_missing ? a->rate_missing : "the rate is not known")
 				: "the memory of the job is not known");

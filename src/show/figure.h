@@ -2,12 +2,12 @@
 // SPDX-FileCopyrightText: the strain authors
 //
 // Figures for a paper: panels in a grid, each with axes, series and marks, drawn by gnuplot to SVG,
-// PDF or PNG. Colours have their own dashes, markers and patterns beside them, so that a figure
-// says the same in black and white.
+// PDF or PNG. Each colour has its own dash, marker and pattern, so that a figure is readable in
+// black and white.
 //
-// A figure is built, then written. Building never fails by itself: what found no memory is NULL,
-// every function takes NULL and does nothing, and figure_write says so at the end. All texts are
-// copied and may be hostile: gnuplot never sees one as anything but letters.
+// A figure is built, then written. Building does not report errors: an element that could not be
+// allocated is NULL, every function accepts NULL, and figure_write returns -ENOMEM at the end. All
+// texts are copied and may be hostile: gnuplot never sees one as anything but letters.
 //
 //     struct figure_page *page = figure_new("Training time", 2);
 //     struct figure_panel *panel = figure_add_panel(page, "PyTorch");

@@ -192,7 +192,7 @@ static void print_suggestions(const struct page *p)
 		print_field(p, v->action ? "Try" : "Next", v->action ? v->action : v->next);
 	}
 	if (*v->marking) {
-		print_field(p, "Mark", v->marking);
+		print_field(p, "Hint", v->marking);
 	}
 }
 
@@ -296,7 +296,7 @@ static int print_verdict(const struct page *p)
 	}
 	if (*v->surer && v->confidence != CONFIDENCE_HIGH && v->n_causes > 0) {
 		_cleanup_text_ struct text needed = {0};
-		text_format(&needed, "for higher confidence: %s", v->surer);
+		text_format(&needed, "%s, for higher confidence", v->surer);
 		print_field(p, "Needed", needed.data ? needed.data : v->surer);
 	}
 	print_allocated(p);

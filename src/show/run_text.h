@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// A run on the terminal.
+// Prints a run as text: the output of `strain show`.
 
 #pragma once
 

@@ -2,11 +2,11 @@
 // SPDX-FileCopyrightText: the strain authors
 //
 // One job from several runs: `torchrun`, `mpirun` and `srun` start a process per rank, and each may
-// have been recorded by a `strain run` of its own. The runs find each other by what the launcher
-// gave to all of them, or by `strain run --job NAME`; and ran at the same time, unless the name was
-// given or their machines' clocks may differ. Iterations are joined by epoch and number. Ranks that
-// wait for each other end an iteration together, which shows how much the clocks of their machines
-// differ.
+// have been recorded by a `strain run` of its own. Runs belong to one job if they share an
+// identifier of the launcher or a `strain run --job NAME`, and ran at the same time, unless the
+// name was given or their machines' clocks may differ. Iterations are joined by epoch and number.
+// Ranks that wait for each other end an iteration together, which shows how much the clocks of
+// their machines differ.
 
 #pragma once
 

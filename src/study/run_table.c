@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Filling the tables, and asking them. Names and values of labels come from run files: they enter
+// Fills and queries the tables. Names and values of labels come from run files: they enter
 // queries as bound values or as quoted constants only.
 
 #include "study/run_table.h"

@@ -656,7 +656,7 @@ static int check_ours(const struct running *r)
 {
 	bool ours = !r->watch || !r->watch->may_complete ||
 	            r->watch->may_complete(r->watch->context);
-	return ours ? 0 : error_set(r->e, ESTALE, "another process has this trial now");
+	return ours ? 0 : error_set(r->e, ESTALE, "another process is running this trial");
 }
 
 // The last step: the new name makes the trial complete.

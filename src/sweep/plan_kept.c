@@ -222,8 +222,8 @@ int plan_kept(
 		return 0;
 	}
 	return error_set(e, EINVAL,
-		"%s: expected no secret with a parameter in it: the sweep's folder keeps the plan "
-		"without secrets; set it in the environment of strain sweep",
+		"%s: a parameter contains a secret, and the sweep's folder keeps the plan without "
+		"secrets; pass the secret in the environment of strain sweep",
 		plan->yaml.name);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What the plans of sweeps say of their runs, for those who read the runs.
+// The baseline and the number of trials in the plans beside the runs of sweeps.
 
 #pragma once
 

@@ -135,8 +135,8 @@ static void blame_node(struct slurm *s, const char *name)
 		s->n_blamed++;
 	}
 	if (++node->failures == BROKEN_AT) {
-		say(s, "%s failed %d trials: the next ones are submitted with --exclude=%s", name,
-			BROKEN_AT, name);
+		say(s, "%s failed %d trials; excluding it from further submissions (--exclude=%s)",
+			name, BROKEN_AT, name);
 	}
 }
 
@@ -636,7 +636,7 @@ static int poll_queue(struct slurm *s)
 		answer.output.data ? answer.output.data : "", answer.output.length, note_line, s);
 	if (others > 0) { // cut off, or not squeue: what is missing in it is not known to be gone
 		forget_states(s);
-		error_set(&why, EIO, "squeue printed %zu lines that are no jobs", others);
+		error_set(&why, EIO, "squeue printed %zu lines that are not jobs", others);
 		complain(s, &why);
 		return 0;
 	}
@@ -871,7 +871,7 @@ static int submit_batch(struct slurm *s, const size_t *indices, size_t n)
 		               : 0;
 	}
 	if (result == 0) {
-		result = error_set(&why, EIO, "sbatch printed no id of a job");
+		result = error_set(&why, EIO, "sbatch did not print a job id");
 	}
 	const char *complaint = answer.complaint.data ? answer.complaint.data : "";
 	bool too_many = result == -EIO && is_too_many(complaint);
@@ -885,7 +885,7 @@ static int submit_batch(struct slurm *s, const size_t *indices, size_t n)
 	if (result == -EIO && has_broken_nodes(s) && is_no_node(complaint)) {
 		take_back_batch(s, token);
 		s->n_blamed = 0;
-		say(s, "Slurm has no other nodes for these trials; broken ones are tried again");
+		say(s, "Slurm has no other nodes for these trials; retrying the excluded ones");
 		return 0; // at once
 	}
 	// One more may be submitted when one of the sweep's own has ended.

@@ -94,14 +94,14 @@ static int run(struct trial *t, const struct slurm_trial_request *request, struc
 	size_t index = find_index(&t->sweep.trials, t->ticket.trial);
 	if (index == t->sweep.trials.n || t->sweep.done[index]) {
 		return error_set(
-			e, ENOENT, "%s: no such trial, or a complete one", request->ticket);
+			e, ENOENT, "%s: not a pending trial of this sweep", request->ticket);
 	}
 	const char *restarts = getenv("SLURM_RESTART_COUNT");
 	int result = slurm_ledger_take(
 		t->ledger, &t->ticket, restarts && strcmp(restarts, "0") != 0, &t->owner);
 	if (result < 0) {
 		return result == -ENOENT
-		               ? error_set(e, ENOENT, "%s: the sweep has taken this trial back",
+		               ? error_set(e, ENOENT, "%s: the sweep has withdrawn this trial",
 					 request->ticket)
 		               : error_errno(e, -result, "%s", request->ticket);
 	}

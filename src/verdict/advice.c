@@ -20,7 +20,7 @@
 // Suggestions -------------------------------------------------------------------------------------
 
 // Takes both texts. Two causes can suggest the same action, which is kept once.
-static void keep(struct book *b, struct suggestion made)
+static void keep(struct advice_builder *b, struct suggestion made)
 {
 	struct verdict *v = b->verdict;
 	struct suggestion *grown = realloc(v->suggestions, (v->n_suggestions + 1) * sizeof(*grown));
@@ -38,7 +38,8 @@ static void keep(struct book *b, struct suggestion made)
 	grown[v->n_suggestions++] = made;
 }
 
-void advice_set(struct book *b, unsigned choice, enum setting_kind kind, const char *format, ...)
+void advice_set(
+	struct advice_builder *b, unsigned choice, enum setting_kind kind, const char *format, ...)
 {
 	char value[SETTING_VALUE_MAX];
 	va_list arguments;
@@ -49,14 +50,15 @@ void advice_set(struct book *b, unsigned choice, enum setting_kind kind, const c
 }
 
 // A large gain without direct evidence is not promised.
-static enum gain_kind kind_of(const struct book *b, struct estimate gain, enum gain_kind kind)
+static enum gain_kind kind_of(
+	const struct advice_builder *b, struct estimate gain, enum gain_kind kind)
 {
 	bool promised = isfinite(gain.value) && gain.value >= 1;
 	return !promised || (gain.value > LARGE && !b->direct) ? GAIN_UNKNOWN : kind;
 }
 
 // Faster iterations do not shorten validation and checkpoints, as far as is known.
-static struct estimate of_training(const struct book *b, struct estimate gain)
+static struct estimate of_training(const struct advice_builder *b, struct estimate gain)
 {
 	double part = facts_iterations_share(b->f);
 	if (!b->of_iterations) {
@@ -66,8 +68,8 @@ static struct estimate of_training(const struct book *b, struct estimate gain)
 		1 / (part / gain.low + 1 - part), 1 / (part / gain.high + 1 - part)};
 }
 
-static void suggest(struct book *b, struct estimate gain, enum gain_kind kind, struct text *action,
-	struct text *basis)
+static void suggest(struct advice_builder *b, struct estimate gain, enum gain_kind kind,
+	struct text *action, struct text *basis)
 {
 	gain = of_training(b, gain);
 	kind = kind_of(b, gain, kind);
@@ -88,14 +90,16 @@ static void suggest(struct book *b, struct estimate gain, enum gain_kind kind, s
 	b->settings.n = 0;
 }
 
-void advice_suggest(struct book *b, struct estimate gain, struct text *action, struct text *basis)
+void advice_suggest(
+	struct advice_builder *b, struct estimate gain, struct text *action, struct text *basis)
 {
 	suggest(b, gain, GAIN_ESTIMATED, action, basis);
 }
 
 // No change removes a cause altogether: for a cause with nearly all of the time, the bound says
 // nothing.
-void advice_suggest_at_most(struct book *b, double share, struct text *action, struct text *basis)
+void advice_suggest_at_most(
+	struct advice_builder *b, double share, struct text *action, struct text *basis)
 {
 	const struct estimate all = {share, NAN, NAN};
 	struct estimate gain = share < BOUND_SAYS ? advice_gain_of(all, 1) : advice_no_gain;
@@ -103,7 +107,7 @@ void advice_suggest_at_most(struct book *b, double share, struct text *action, s
 }
 
 void advice_suggest_plain_at_most(
-	struct book *b, double share, const char *action, const char *basis)
+	struct advice_builder *b, double share, const char *action, const char *basis)
 {
 	struct text what = {0}, why = {0};
 	text_append_string(&what, action);
@@ -111,7 +115,7 @@ void advice_suggest_plain_at_most(
 	advice_suggest_at_most(b, share, &what, &why);
 }
 
-void advice_suggest_unknown(struct book *b, const char *action, const char *basis)
+void advice_suggest_unknown(struct advice_builder *b, const char *action, const char *basis)
 {
 	struct text what = {0}, why = {0};
 	text_append_string(&what, action);
@@ -119,7 +123,7 @@ void advice_suggest_unknown(struct book *b, const char *action, const char *basi
 	suggest(b, advice_no_gain, GAIN_UNKNOWN, &what, &why);
 }
 
-void advice_suggest_no_collections(struct book *b, double share)
+void advice_suggest_no_collections(struct advice_builder *b, double share)
 {
 	const struct collection_facts *c = &b->f->collections;
 	struct text action = {0}, basis = {0};
@@ -274,9 +278,9 @@ void advice_append_prepare_cost(struct text *t, const struct facts *f)
 	// The threads of a pipeline prepare while others compute, so their share of CPU time is not
 	// known.
 	if (per_sample > 0 && !f->pipeline) {
-		text_append_string(t, "a sample takes ");
+		text_append_string(t, "preparing a sample takes ");
 		words_append_seconds(t, per_sample);
-		text_append_string(t, " of CPU time to prepare; ");
+		text_append_string(t, " of CPU time; ");
 	}
 	advice_append_idle(t, f);
 }
@@ -342,7 +346,7 @@ double advice_length_with_threads(const struct facts *f, double threads)
 
 // Suggests more workers with fewer threads, if removing spinning threads makes room for workers.
 // False if that gains little more than workers alone.
-static bool advise_workers_and_threads(struct book *b, double alone)
+static bool advise_workers_and_threads(struct advice_builder *b, double alone)
 {
 	const struct facts *f = b->f;
 	bool spins = cause_sampled(&f->code_threads) && cause_sampled(&f->code) &&
@@ -379,7 +383,7 @@ static bool advise_workers_and_threads(struct book *b, double alone)
 	return true;
 }
 
-void advice_suggest_workers(struct book *b)
+void advice_suggest_workers(struct advice_builder *b)
 {
 	const struct facts *f = b->f;
 	unsigned workers = advice_workers(f);
@@ -413,7 +417,7 @@ void advice_suggest_workers(struct book *b)
 }
 
 // What each epoch starts anew: iterators, a pipeline, workers.
-void advice_suggest_at_epochs(struct book *b, double share)
+void advice_suggest_at_epochs(struct advice_builder *b, double share)
 {
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};
@@ -429,6 +433,6 @@ void advice_suggest_at_epochs(struct book *b, double share)
 		text_append_string(
 			&action, f->pipeline ? " (dataset.repeat(), steps_per_epoch)" : "");
 	}
-	text_append_string(&basis, "the first iterations of each epoch take this time");
+	text_append_string(&basis, "this time is spent in the first iterations of each epoch");
 	advice_suggest_at_most(b, share, &action, &basis);
 }

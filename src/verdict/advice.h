@@ -11,8 +11,9 @@
 struct text;
 
 // Collects suggestions.
-struct book {
+struct advice_builder {
 	const struct facts *f;
+	const struct causes *found; // all causes of the verdict
 	struct verdict *verdict;
 	enum bottleneck cause; // the suggestions are against this
 	bool minor; // the cause is small, and not the first
@@ -25,14 +26,16 @@ struct book {
 // Append a suggestion. They take both texts; the same action is kept once. A gain above LARGE needs
 // direct evidence of the cause, else it counts as not known. A bound assumes that the whole share
 // is removed.
-void advice_suggest(struct book *b, struct estimate gain, struct text *action, struct text *basis);
-void advice_suggest_at_most(struct book *b, double share, struct text *action, struct text *basis);
+void advice_suggest(
+	struct advice_builder *b, struct estimate gain, struct text *action, struct text *basis);
+void advice_suggest_at_most(
+	struct advice_builder *b, double share, struct text *action, struct text *basis);
 void advice_suggest_plain_at_most(
-	struct book *b, double share, const char *action, const char *basis);
-void advice_suggest_unknown(struct book *b, const char *action, const char *basis);
+	struct advice_builder *b, double share, const char *action, const char *basis);
+void advice_suggest_unknown(struct advice_builder *b, const char *action, const char *basis);
 // Adds a setting with which the next suggestion can be tried without an edit.
-void advice_set(struct book *b, unsigned choice, enum setting_kind kind, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
+void advice_set(struct advice_builder *b, unsigned choice, enum setting_kind kind,
+	const char *format, ...) __attribute__((format(printf, 4, 5)));
 // The speed-up if `part` of a share of the time is removed.
 struct estimate advice_gain_of(struct estimate share, double part);
 extern const struct estimate advice_no_gain;
@@ -43,11 +46,11 @@ void advice_append_idle(struct text *t, const struct facts *f);
 // "a sample takes 1.2 ms of CPU to prepare; 1.2 of 4 CPUs idle".
 void advice_append_prepare_cost(struct text *t, const struct facts *f);
 // Against Python's garbage collection, which takes this share of an iteration.
-void advice_suggest_no_collections(struct book *b, double share);
+void advice_suggest_no_collections(struct advice_builder *b, double share);
 // Suggests more loader workers if the model predicts a gain.
-void advice_suggest_workers(struct book *b);
+void advice_suggest_workers(struct advice_builder *b);
 // Suggests remedies against work at the start of each epoch.
-void advice_suggest_at_epochs(struct book *b, double share);
+void advice_suggest_at_epochs(struct advice_builder *b, double share);
 
 // The modelled length of an iteration with this number of workers, as a share of its length now:
 //

@@ -147,7 +147,7 @@ static void say_network(struct text *t, const struct facts *f, const struct caus
 	append_network(t, &f->network);
 }
 
-void cause_advise_synced(struct book *b, double share)
+void cause_advise_synced(struct advice_builder *b, double share)
 {
 	double passes = b->f->backward_synced;
 	bool several = b->f->ranks.n > 1 || b->f->ranks.world > 1;
@@ -168,7 +168,7 @@ void cause_advise_synced(struct book *b, double share)
 	advice_suggest_at_most(b, share * (passes - 1) / passes, &action, &basis);
 }
 
-static void advise_network(struct book *b, const struct cause *cause)
+static void advise_network(struct advice_builder *b, const struct cause *cause)
 {
 	const struct network_facts *n = &b->f->network;
 	cause_advise_synced(b, cause->share.value);
@@ -249,7 +249,7 @@ static void say_ranks(struct text *t, const struct facts *f, const struct cause 
 	}
 }
 
-static void advise_ranks(struct book *b, const struct cause *cause)
+static void advise_ranks(struct advice_builder *b, const struct cause *cause)
 {
 	const struct rank_facts *r = &b->f->ranks;
 	struct text action = {0}, basis = {0};
@@ -259,8 +259,8 @@ static void advise_ranks(struct book *b, const struct cause *cause)
 	if (is_imbalanced(r)) {
 		bool elsewhere = r->slow_wait > 0 && r->slow_wait_kind <= WAIT_PIPE;
 		text_format(&action,
-			elsewhere ? "in rank %d, do this waiting in a background thread, or less "
-				    "often"
+			elsewhere ? "in rank %d, move this wait to a background thread, or do it "
+				    "less often"
 				  : "give rank %d the same amount of work and resources as the "
 				    "others",
 			r->slowest);
@@ -340,7 +340,7 @@ static void say_validation(struct text *t, const struct facts *f, const struct c
 	text_append_string(t, "validation takes ");
 	append_of_training(t, f, cause->share.value, f->validation_s);
 	if (f->validates_alone >= 0) {
-		text_format(t, ", on rank %d alone", f->validates_alone);
+		text_format(t, ", on rank %d only", f->validates_alone);
 	}
 }
 
@@ -356,9 +356,10 @@ static void say_checkpoint(struct text *t, const struct facts *f, const struct c
 	}
 }
 
-// What takes much of training is done far too often: so many times less, that it takes little.
+// For a cause that takes much of the training time: suggests doing it 5 to 100 times less often, so
+// that it falls below WORTH.
 static void suggest_rarely(
-	struct book *b, const struct cause *cause, const char *what, const char *instead)
+	struct advice_builder *b, const struct cause *cause, const char *what, const char *instead)
 {
 	static const unsigned times[] = {5, 10, 20, 50, 100};
 	double share = cause->share.value, rest = 1 - share;
@@ -377,7 +378,7 @@ static void suggest_rarely(
 	advice_suggest(b, advice_gain_of(cause->share, 1 - 1. / times[i]), &action, &basis);
 }
 
-static void advise_validation(struct book *b, const struct cause *cause)
+static void advise_validation(struct advice_builder *b, const struct cause *cause)
 {
 	suggest_rarely(b, cause, "validate", "on fewer samples");
 	struct text action = {0}, basis = {0};
@@ -404,7 +405,7 @@ static const struct line_place *syncing_function(const struct facts *f)
 
 // Commits take CPU time, too. Many rows in one transaction save nearly all of both.
 static void advise_commits(
-	struct book *b, const struct cause *cause, const struct line_place *function)
+	struct advice_builder *b, const struct cause *cause, const struct line_place *function)
 {
 	struct text action = {0}, basis = {0};
 	text_append_string(&action, "write and commit less often in ");
@@ -419,7 +420,7 @@ static void advise_commits(
 	advice_suggest_at_most(b, most, &action, &basis);
 }
 
-static void advise_checkpoint(struct book *b, const struct cause *cause)
+static void advise_checkpoint(struct advice_builder *b, const struct cause *cause)
 {
 	const struct line_place *function = syncing_function(b->f);
 	struct text action = {0}, basis = {0};
@@ -458,7 +459,7 @@ static void say_startup(struct text *t, const struct facts *f, const struct caus
 	text_append_string(t, " before the first iteration");
 }
 
-static void advise_startup(struct book *b, const struct cause *cause)
+static void advise_startup(struct advice_builder *b, const struct cause *cause)
 {
 	(void)cause;
 	advice_suggest_unknown(b, "do more work per run: start-up happens once",
@@ -482,7 +483,7 @@ static void say_leak(struct text *t, const struct facts *f, const struct cause *
 	growth_append_warning(t, &f->growth);
 }
 
-static void advise_leak(struct book *b, const struct cause *cause)
+static void advise_leak(struct advice_builder *b, const struct cause *cause)
 {
 	(void)cause;
 	advice_suggest_unknown(b,

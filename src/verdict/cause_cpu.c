@@ -50,8 +50,7 @@ static enum grounds grounds_allocation(const struct facts *f)
 
 static void say_allocation(struct text *t, const struct facts *f, const struct cause *cause)
 {
-	text_append_string(t,
-		"the job returns memory to the system and allocates it again: page faults take ");
+	text_append_string(t, "the job repeatedly frees and reallocates memory: page faults take ");
 	cause_append_share(t, cause);
 	cause_append_main_line(t, f);
 }
@@ -77,7 +76,7 @@ static const char *unset_malloc(const struct facts *f)
 // No limit for memory kept at the top of the heap, and no blocks of their own: glibc would have
 // them for blocks above 32 MiB, whatever its threshold. Activations of 48 MB: 2.5 times faster, 1.2
 // with the largest threshold.
-static void advise_allocation(struct book *b, const struct cause *cause)
+static void advise_allocation(struct advice_builder *b, const struct cause *cause)
 {
 	static const char trim[] = "MALLOC_TRIM_THRESHOLD_=2000000000";
 	static const char map[] = "MALLOC_MMAP_MAX_=0";
@@ -251,7 +250,7 @@ static void say_quota(struct text *t, const struct facts *f, const struct cause 
 	cause_append_share(t, cause);
 }
 
-static void advise_quota(struct book *b, const struct cause *cause)
+static void advise_quota(struct advice_builder *b, const struct cause *cause)
 {
 	struct text action = {0}, basis = {0};
 	text_append_string(&action, "raise the CPU quota");
@@ -519,7 +518,7 @@ static struct estimate gain_up_to(struct estimate share, double most)
 }
 
 // The model of cause_sleeping_team is about one thread.
-static void advise_sleeping_team(struct book *b, const struct cause *cause)
+static void advise_sleeping_team(struct advice_builder *b, const struct cause *cause)
 {
 	struct text action = {0}, basis = {0};
 	if (b->f->omp_threads == 1) { // which the script overrides
@@ -528,9 +527,10 @@ static void advise_sleeping_team(struct book *b, const struct cause *cause)
 		text_append_string(&action, "OMP_NUM_THREADS=1");
 		advice_set(b, 0, SETTING_ENVIRONMENT, "OMP_NUM_THREADS=1");
 	}
-	text_append_string(&basis, "its operations are short: the training thread sleeps ");
+	text_append_string(&basis, "operations are short: the training thread spends ");
 	words_append_percent(&basis, b->f->waits.in_step[WAIT_OTHER]);
-	text_append_string(&basis, " of the time for its other threads, which use ");
+	text_append_string(
+		&basis, " of the time asleep, waiting for its other threads, which use ");
 	words_append_number(&basis, b->f->code_threads.cpus);
 	text_append_string(&basis, " CPUs");
 	advice_suggest(b, advice_gain_of(cause->share, 1), &action, &basis);
@@ -545,7 +545,7 @@ static double threads_that_fit(const struct facts *f)
 }
 
 // A script that has more threads than the environment says sets their number itself.
-static void advise_crowded_team(struct book *b, const struct cause *cause)
+static void advise_crowded_team(struct advice_builder *b, const struct cause *cause)
 {
 	(void)cause;
 	const struct facts *f = b->f;
@@ -570,7 +570,7 @@ static void advise_crowded_team(struct book *b, const struct cause *cause)
 }
 
 // Waking a sleeping thread takes time too: fewer threads gain more than passive ones.
-static void advise_threads(struct book *b, const struct cause *cause)
+static void advise_threads(struct advice_builder *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
 	enum team wrong = wrong_team(f);
@@ -668,9 +668,9 @@ static void say_contention(struct text *t, const struct facts *f, const struct c
 	if (lack == LACK_NOBODY) {
 		// Other programs may have used all CPUs that the job may use.
 		bool certain = !(f->cpus_used + f->host_others_cpus >= f->cpus);
-		text_append_string(t, "too few CPUs: although some of ");
+		text_append_string(t, "too few usable CPUs: some of ");
 		words_append_counted(t, certain ? f->cpus : f->host_cpus, "CPU");
-		text_append_string(t, " were idle, the job waited for one during ");
+		text_append_string(t, " were idle, but the job waited for a CPU for ");
 	} else if (lack == LACK_OTHERS) {
 		text_append_string(t, "contention for CPUs: other programs used ");
 		cause_append_cpus(t, f->host_others_cpus, f->host_cpus);
@@ -691,7 +691,7 @@ static void say_contention(struct text *t, const struct facts *f, const struct c
 	cause_append_share(t, cause);
 }
 
-static void advise_contention(struct book *b, const struct cause *cause)
+static void advise_contention(struct advice_builder *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};
@@ -763,7 +763,7 @@ static void say_python_threads(struct text *t, const struct facts *f, const stru
 
 // No bound: the other thread also takes a CPU from computing threads. Without one, a job ran 13
 // times faster, although waits for the lock were half of its time.
-static void advise_python_threads(struct book *b, const struct cause *cause)
+static void advise_python_threads(struct advice_builder *b, const struct cause *cause)
 {
 	(void)cause;
 	advice_suggest_unknown(b,
@@ -838,8 +838,8 @@ static void append_children(struct text *t, const struct facts *f)
 static void say_children(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	_cleanup_text_ struct text which = {0};
-	text_append_string(t, "the training process starts processes in each step and waits for "
-			      "them, which takes ");
+	text_append_string(t, "the training process starts child processes in each step; waiting "
+			      "for them takes ");
 	cause_append_share(t, cause);
 	append_children(&which, f);
 	if (which.length > 0) {
@@ -849,7 +849,7 @@ static void say_children(struct text *t, const struct facts *f, const struct cau
 		cause->share.value / facts_share(f, PHASE_OTHER));
 }
 
-static void advise_children(struct book *b, const struct cause *cause)
+static void advise_children(struct advice_builder *b, const struct cause *cause)
 {
 	struct text action = {0}, basis = {0};
 	text_append_string(&action, "do not start processes in a step: use a long-lived process, "
@@ -870,27 +870,28 @@ struct step_wait {
 };
 
 static const struct step_wait step_waits[] = {
-	{WAIT_SLEEP, false, "sleeps in its steps",
+	{WAIT_SLEEP, false, "sleeps in the training loop",
 		"remove the sleep (a rate limit, polling, a callback) from the loop",
 		"no computation happens during sleep"},
-	{WAIT_NETWORK, true, "waits for the network in its steps",
+	{WAIT_NETWORK, true, "waits for the network in the training loop",
 		"send and fetch in a background thread, or less often",
 		"the training thread waits for a socket"},
-	{WAIT_LOCK, true, "waits in its steps for a lock shared between processes",
+	{WAIT_LOCK, true, "waits in the training loop for a lock that another process holds",
 		"hold the lock for a shorter time (only around what it protects), or avoid it",
 		"another process holds it"},
-	{WAIT_PIPE, true, "waits in its steps for another process (a pipe, a local socket)",
-		"let the other process work ahead, with a queue of several results",
+	{WAIT_PIPE, true, "waits in the training loop for another process (pipe or local socket)",
+		"let the other process run ahead, and buffer several of its results in a queue",
 		"the training thread waits for a pipe"},
-	{WAIT_STORAGE, false, "waits for files in its steps",
-		"read and write in a background thread, in larger pieces or less often; keep in "
-		"memory what is read again (load it once, or leave it in the page cache)",
+	{WAIT_STORAGE, false, "waits for file I/O in the training loop",
+		"read and write in a background thread, in larger pieces or less often; keep data "
+		"that is read repeatedly in memory (load it once, or leave room for it in the page "
+		"cache)",
 		"the training thread waits for storage"},
 	{WAIT_OTHER, true,
 		"waits in its steps for another thread of its process that does not compute "
 		"either",
 		"let the other thread work ahead, with a queue of several results, or use several",
-		"the training thread waits for a thread that waits itself"},
+		"the training thread waits for another thread, which is itself waiting"},
 };
 
 // Whether the other threads of the process are idle: a team that computes is waited for, too, and
@@ -1010,7 +1011,7 @@ static void say_blocked(struct text *t, const struct facts *f, const struct caus
 		cause->share.value / facts_share(f, PHASE_OTHER));
 }
 
-static void advise_blocked(struct book *b, const struct cause *cause)
+static void advise_blocked(struct advice_builder *b, const struct cause *cause)
 {
 	const struct step_wait *wait = largest_step_wait(b->f);
 	if (wait->kind == WAIT_SLEEP) { // can be removed completely
@@ -1079,7 +1080,7 @@ const struct cause_kind cause_children = {
 
 const struct cause_kind cause_blocked = {
 	.name = "blocked",
-	.part = "waits in its steps",
+	.part = "waits in the training loop",
 	.judge = judge_blocked,
 	.grounds = grounds_blocked,
 	.say = say_blocked,

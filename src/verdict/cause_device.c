@@ -54,7 +54,7 @@ static void say_unused(struct text *t, const struct facts *f, const struct cause
 	cause_append_share(t, cause);
 }
 
-static void advise_unused(struct book *b, const struct cause *cause)
+static void advise_unused(struct advice_builder *b, const struct cause *cause)
 {
 	(void)cause;
 	advice_suggest_unknown(b,
@@ -92,7 +92,7 @@ static void say_shared(struct text *t, const struct facts *f, const struct cause
 	}
 }
 
-static void advise_shared(struct book *b, const struct cause *cause)
+static void advise_shared(struct advice_builder *b, const struct cause *cause)
 {
 	advice_suggest_plain_at_most(b, cause->share.value,
 		"use a dedicated GPU (CUDA_VISIBLE_DEVICES, the scheduler's --gpus)",
@@ -120,7 +120,7 @@ static void say_throttled(struct text *t, const struct facts *f, const struct ca
 	text_append_string(t, " of the time");
 }
 
-static void advise_throttled(struct book *b, const struct cause *cause)
+static void advise_throttled(struct advice_builder *b, const struct cause *cause)
 {
 	advice_suggest_plain_at_most(b, cause->share.value,
 		"improve the cooling, check the power supply (nvidia-smi -q -d PERFORMANCE)",
@@ -354,7 +354,7 @@ static void say_optimizer(struct text *t, const struct facts *f, const struct ca
 }
 
 // An optimizer of the script's own.
-static void advise_own_optimizer(struct book *b, const struct cause *cause)
+static void advise_own_optimizer(struct advice_builder *b, const struct cause *cause)
 {
 	const struct line_place *line = &b->f->lines.optimizer;
 	struct text action = {0}, basis = {0};
@@ -367,9 +367,9 @@ static void advise_own_optimizer(struct book *b, const struct cause *cause)
 	advice_suggest_at_most(b, cause->share.value * line->share, &action, &basis);
 }
 
-static bool advise_embeddings(struct book *b);
+static bool advise_embeddings(struct advice_builder *b);
 
-static void advise_optimizer(struct book *b, const struct cause *cause)
+static void advise_optimizer(struct advice_builder *b, const struct cause *cause)
 {
 	bool pytorch = b->f->framework == FRAMEWORK_PYTORCH;
 	if (advise_embeddings(b)) {
@@ -560,7 +560,7 @@ static enum grounds grounds_compile(const struct facts *f)
 
 static void say_compile(struct text *t, const struct facts *f, const struct cause *cause)
 {
-	text_append_string(t, "compiling functions anew takes ");
+	text_append_string(t, "recompiling functions takes ");
 	words_append_percent(t, cause->share.value);
 	text_append_string(t, " of training: ");
 	words_append_seconds(t, f->compiling_s);
@@ -568,7 +568,7 @@ static void say_compile(struct text *t, const struct facts *f, const struct caus
 }
 
 // The first compilation is needed, and takes as long as the others.
-static void advise_compile(struct book *b, const struct cause *cause)
+static void advise_compile(struct advice_builder *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};
@@ -594,7 +594,7 @@ static double dispatches(const struct facts *f)
 
 // Time of the host in which the device has no work. On a GPU, all time in which it is idle and the
 // job does not wait for a batch.
-static struct judgement judge_launch(const struct facts *f, const struct causes *found)
+static struct judgement judge_host(const struct facts *f, const struct causes *found)
 {
 	if (gpu_known(f)) {
 		double waits = facts_share(f, PHASE_DATA) + facts_share(f, PHASE_TRANSFER) +
@@ -617,7 +617,7 @@ static struct judgement judge_launch(const struct facts *f, const struct causes 
 	return (struct judgement){fmin(1, share), PHASE_OTHER};
 }
 
-static enum grounds grounds_launch(const struct facts *f)
+static enum grounds grounds_host(const struct facts *f)
 {
 	bool seen = interprets(f) + calls_libraries(f) >= WORTH;
 	bool handed = causes_handing_over(f) >= WORTH;
@@ -676,7 +676,7 @@ static void append_times(struct text *t, const struct named_facts *named)
 static void say_compiling(struct text *t, const struct facts *f, double share)
 {
 	const struct named_facts *named = &f->named[compiler_of(f)->spans];
-	text_append_string(t, "host-bound: compiling functions anew takes ");
+	text_append_string(t, "host-bound: recompiling functions takes ");
 	words_append_percent(t, share);
 	text_append_string(t, " of each iteration (");
 	append_times(t, named);
@@ -716,21 +716,45 @@ static bool runs_eagerly(const struct facts *f, double share)
 	return f->eager && !f->gpu.used && interprets_in_steps(f) >= MOST * share;
 }
 
-static void say_launch(struct text *t, const struct facts *f, const struct cause *cause)
+static void append_interpreter(struct text *t, const struct facts *f, double share)
+{
+	words_append_percent(t, fmin(share, interprets_in_steps(f)));
+	text_append_string(t, " of each iteration");
+}
+
+// The interpreter's time, or with it that of what it calls: the share of the cause is of all of it.
+static void append_python(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	bool operations = calls_operations(f) >= WORTH, libraries = calls_libraries(f) >= WORTH;
+	text_append_string(t, "host-bound: ");
+	if (!operations && !libraries) {
+		text_append_string(t, "the Python interpreter takes ");
+		append_interpreter(t, f, cause->share.value);
+		return;
+	}
+	text_format(t, "Python and the %s that it calls take ",
+		!libraries   ? "short operations"
+		: operations ? "libraries and short operations"
+			     : "libraries");
+	cause_append_share(t, cause);
+}
+
+static void say_host(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	double share = cause->share.value;
 	if (say_named(t, f, share)) {
 		return;
 	}
 	if (runs_eagerly(f, share)) {
-		text_append_string(t, "host-bound: Keras executes each operation by itself "
-				      "(run_eagerly); the Python interpreter takes ");
-		cause_append_share(t, cause);
+		text_append_string(t, "host-bound: Keras runs eagerly (run_eagerly), one operation "
+				      "at a time; the Python interpreter takes ");
+		append_interpreter(t, f, share);
 	} else if (f->gpu.used && !(collects(f) >= MOST * share)) {
 		say_gpu_waits(t, f, cause);
 	} else if (causes_handing_over(f) >= 0.5 * share &&
 		   !(interprets_in_steps(f) >= 0.5 * share)) {
-		text_append_string(t, "host-bound: receiving ready batches takes ");
+		text_append_string(
+			t, "host-bound: receiving batches that are already prepared takes ");
 		cause_append_share(t, cause);
 	} else if (causes_at_epochs(f->other_at_epochs, share)) {
 		text_append_string(t, "host-bound: the start of each epoch, outside all phases, "
@@ -760,11 +784,7 @@ static void say_launch(struct text *t, const struct facts *f, const struct cause
 			outside_part(f, loops_over_elements(f)));
 	} else if (interprets_in_steps(f) >= 0.5 * share &&
 		   interprets_in_steps(f) > calls_share(f)) {
-		text_append_string(t, calls_operations(f) >= WORTH
-					      ? "host-bound: Python and the short operations that "
-						"it calls take "
-					      : "host-bound: the Python interpreter takes ");
-		cause_append_share(t, cause);
+		append_python(t, f, cause);
 		if (python_outside(f) >= MOST * cause->share.value) {
 			cause_append_line(t, ", mostly in ", &f->lines.outside,
 				outside_part(f, python_outside(f)));
@@ -786,7 +806,7 @@ static void say_launch(struct text *t, const struct facts *f, const struct cause
 	}
 }
 
-static void advise_handing_over(struct book *b, const struct cause *cause)
+static void advise_handing_over(struct advice_builder *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};
@@ -795,8 +815,8 @@ static void advise_handing_over(struct book *b, const struct cause *cause)
 			"combine the tensors of a batch in the collate function "
 			"(stacked, or concatenated with their lengths)");
 		text_format(&basis,
-			"a batch has %s%.0f tensors, and workers hand over each by itself, in "
-			"shared memory of its own",
+			"a batch has %s%.0f tensors, and workers send each tensor separately, in "
+			"its own shared-memory segment",
 			f->batch_tensors >= COUNTED_TENSORS ? "at least " : "", f->batch_tensors);
 		advice_suggest_at_most(b, cause->share.value, &action, &basis);
 		return;
@@ -820,7 +840,7 @@ static void advise_handing_over(struct book *b, const struct cause *cause)
 }
 
 // The lines of a script that take the time are only known with `strain run --lines`.
-static void advise_lines(struct book *b)
+static void advise_lines(struct advice_builder *b)
 {
 	const struct facts *f = b->f;
 	if (f->python && f->lines.looks < LOOKS_ENOUGH &&
@@ -842,16 +862,24 @@ static double computes_elsewhere(const struct facts *f)
 	return fmin(fmax(rest, fmin(there, computes)), facts_share(f, PHASE_OTHER));
 }
 
-// What code outside of all phases costs at most, of which samples show this share: all that is no
-// arithmetic there may belong to it, page faults and allocation, too.
-static double outside_at_most(const struct facts *f, double share)
+static double found_share(const struct causes *found, enum bottleneck bottleneck)
 {
-	double other = facts_share(f, PHASE_OTHER);
-	return fmin(other, fmax(share, other - computes_elsewhere(f)));
+	const struct cause *cause = causes_get(found, bottleneck);
+	return cause ? cause->share.value : 0;
+}
+
+// What code outside of all phases costs at most, of which samples show this share: all that is no
+// arithmetic there may belong to it, page faults and allocation, too. Waits there are a cause of
+// their own.
+static double outside_at_most(const struct advice_builder *b, double share)
+{
+	double other = facts_share(b->f, PHASE_OTHER);
+	double waits = found_share(b->found, BOTTLENECK_BLOCKED);
+	return fmin(other, fmax(share, other - computes_elsewhere(b->f) - waits));
 }
 
 // Vectorised, the same result takes a few operations.
-static void advise_loops(struct book *b)
+static void advise_loops(struct advice_builder *b)
 {
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};
@@ -871,12 +899,12 @@ static void advise_loops(struct book *b)
 		words_append_place(&basis, f->lines.outside.place, 60);
 	}
 	double loops = loops_over_elements(f) + calls_libraries(f);
-	advice_suggest_at_most(b, outside_at_most(f, loops), &action, &basis);
+	advice_suggest_at_most(b, outside_at_most(b, loops), &action, &basis);
 	advise_lines(b);
 }
 
 // Steps of many short operations: fewer of them, or each with more samples.
-static void advise_short_steps(struct book *b, const struct cause *cause)
+static void advise_short_steps(struct advice_builder *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};
@@ -900,7 +928,7 @@ static bool is_main_line_python(const struct facts *f)
 }
 
 // Python code of the script itself.
-static void advise_main_line(struct book *b)
+static void advise_main_line(struct advice_builder *b)
 {
 	const struct facts *f = b->f;
 	const struct line_place *top = cause_main_line(f);
@@ -916,9 +944,9 @@ static void advise_main_line(struct book *b)
 	advice_suggest_at_most(b, most, &action, &basis);
 }
 
-static bool advise_outside_function(struct book *b, double share);
+static bool advise_outside_function(struct advice_builder *b, double share);
 
-static void advise_reads(struct book *b, double most)
+static void advise_reads(struct advice_builder *b, double most)
 {
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};
@@ -935,7 +963,7 @@ static void advise_reads(struct book *b, double most)
 	advice_suggest_at_most(b, most, &action, &basis);
 }
 
-static void advise_allocations(struct book *b)
+static void advise_allocations(struct advice_builder *b)
 {
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};
@@ -952,7 +980,7 @@ static void advise_allocations(struct book *b)
 }
 
 // The host has work of its own between the steps.
-static void advise_host_work(struct book *b, double most)
+static void advise_host_work(struct advice_builder *b, double most)
 {
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};
@@ -969,7 +997,7 @@ static void advise_host_work(struct book *b, double most)
 }
 
 // Returns false if nothing is known about what the host does.
-static bool advise_gpu_waits(struct book *b, double share)
+static bool advise_gpu_waits(struct advice_builder *b, double share)
 {
 	const struct facts *f = b->f;
 	bool outside = is_outside_steps(f, share);
@@ -987,7 +1015,7 @@ static bool advise_gpu_waits(struct book *b, double share)
 	return false;
 }
 
-static void advise_compiling(struct book *b, double most)
+static void advise_compiling(struct advice_builder *b, double most)
 {
 	const struct compiler *compiler = compiler_of(b->f);
 	const struct named_facts *named = &b->f->named[compiler->spans];
@@ -1002,7 +1030,7 @@ static void advise_compiling(struct book *b, double most)
 }
 
 // What the uncompiled function costs more is not known.
-static void advise_compile_limit(struct book *b)
+static void advise_compile_limit(struct advice_builder *b)
 {
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};
@@ -1019,7 +1047,7 @@ static void advise_compile_limit(struct book *b)
 	advice_suggest(b, advice_no_gain, &action, &basis);
 }
 
-static void advise_predicting(struct book *b, double most)
+static void advise_predicting(struct advice_builder *b, double most)
 {
 	struct text action = {0}, basis = {0};
 	text_append_string(&action, "call model(x, training=False) or predict_on_batch() instead "
@@ -1030,7 +1058,7 @@ static void advise_predicting(struct book *b, double most)
 	advice_suggest_at_most(b, fmin(most, predicts(b->f)), &action, &basis);
 }
 
-static void advise_launch(struct book *b, const struct cause *cause)
+static void advise_host(struct advice_builder *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
 	if (compiles(f) >= WORTH) {
@@ -1051,14 +1079,14 @@ static void advise_launch(struct book *b, const struct cause *cause)
 		advice_suggest_unknown(b,
 			"compile the step: remove run_eagerly=True, or "
 			"tf.config.run_functions_eagerly(True)",
-			"the interpreter hands over each operation of a step by itself");
+			"the interpreter dispatches every operation of a step individually");
 	}
 	if (f->uncompiled && is_outside_steps(f, cause->share.value)) {
 		advice_suggest_plain_at_most(b, facts_share(f, PHASE_OTHER),
 			"update the parameters in the jitted function that computes the gradients "
 			"(jax.jit of the whole step)",
-			"only gradients are compiled: what follows them is dispatched operation by "
-			"operation");
+			"only the gradient function is compiled: the parameter update is "
+			"dispatched one operation at a time");
 		return;
 	}
 	if (f->gpu.used && advise_gpu_waits(b, cause->share.value)) {
@@ -1069,10 +1097,10 @@ static void advise_launch(struct book *b, const struct cause *cause)
 	} else if (causes_handing_over(f) >= 0.5 * cause->share.value) {
 		advise_handing_over(b, cause);
 	} else if (calls_libraries(f) >= 0.5 * cause->share.value) {
-		advice_suggest_plain_at_most(b, outside_at_most(f, calls_libraries(f)),
-			"run this code less often, make it faster, or move it to another process "
-			"that works ahead",
-			"the training thread itself runs this code between the phases of a step");
+		advice_suggest_plain_at_most(b, outside_at_most(b, calls_libraries(f)),
+			"call NumPy and other libraries outside the framework less often in the "
+			"training loop, or in a process that runs ahead",
+			"the training thread calls these libraries between the phases of a step");
 		advise_lines(b);
 	} else if (loops_over_elements(f) >= 0.5 * cause->share.value) {
 		advise_loops(b);
@@ -1100,16 +1128,10 @@ static void advise_launch(struct book *b, const struct cause *cause)
 
 // Computing ---------------------------------------------------------------------------------------
 
-static double found_share(const struct causes *found, enum bottleneck bottleneck)
-{
-	const struct cause *cause = causes_get(found, bottleneck);
-	return cause ? cause->share.value : 0;
-}
-
 static double computing_share(const struct facts *f, const struct causes *found)
 {
 	const struct cause *contention = causes_get(found, BOTTLENECK_CONTENTION);
-	double step = step_share(f), launch = found_share(found, BOTTLENECK_LAUNCH);
+	double step = step_share(f), launch = found_share(found, BOTTLENECK_HOST);
 	double lost = contention ? fmax(known_or_zero(f->main_queued), cause_dilation(f)) : 0;
 	double outside = predicts(f) + dispatches(f);
 	launch -= calls_operations(f) + calls_libraries(f) + outside; // which are in no step
@@ -1222,7 +1244,7 @@ static void say_compute(struct text *t, const struct facts *f, const struct caus
 
 // A torch.autograd.Function of the script's own computes a gradient for each argument, unless it
 // asks which are needed.
-static void advise_own_backward(struct book *b)
+static void advise_own_backward(struct advice_builder *b)
 {
 	const struct facts *f = b->f;
 	const struct line_place *line = &f->lines.backward;
@@ -1250,7 +1272,7 @@ static double between_operations(const struct facts *f)
 	return interpreter * (1 - data);
 }
 
-static void advise_short_operations(struct book *b)
+static void advise_short_operations(struct advice_builder *b)
 {
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};
@@ -1262,7 +1284,7 @@ static void advise_short_operations(struct book *b)
 }
 
 // The gain of threads is not known: it depends on how much of a step can be parallel.
-static void advise_one_thread(struct book *b)
+static void advise_one_thread(struct advice_builder *b)
 {
 	const struct facts *f = b->f;
 	if (f->openmp && between_operations(f) >= SHORT_OPERATIONS) {
@@ -1295,7 +1317,7 @@ static double cpus_while_computing(const struct facts *f)
 }
 
 // CPUs are idle although several threads compute: further threads would be idle, too.
-static void advise_few_threads(struct book *b)
+static void advise_few_threads(struct advice_builder *b)
 {
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};
@@ -1316,7 +1338,7 @@ static void advise_few_threads(struct book *b)
 
 // The gain depends on the share of linear layers in the model: a hundredth of the time of a
 // convolutional network, nearly all of AlexNet's.
-static void advise_blas(struct book *b)
+static void advise_blas(struct advice_builder *b)
 {
 	struct text action = {0}, basis = {0};
 	text_append_string(&action, "use an optimised BLAS (Debian: libopenblas0-openmp)");
@@ -1328,7 +1350,7 @@ static void advise_blas(struct book *b)
 
 // A part of these gradients may still be needed: those of layers between used ones. How much of
 // backward the others take is not known.
-static void advise_omitted(struct book *b)
+static void advise_omitted(struct advice_builder *b)
 {
 	const struct facts *f = b->f;
 	double all = f->parameters + f->parameters_omitted;
@@ -1347,7 +1369,7 @@ static void advise_omitted(struct book *b)
 }
 
 // How much of the graph the passes have in common is not known: all of it at most.
-static void advise_repeated(struct book *b)
+static void advise_repeated(struct advice_builder *b)
 {
 	const struct facts *f = b->f;
 	double backward = facts_share(f, PHASE_BACKWARD);
@@ -1365,7 +1387,7 @@ static void advise_repeated(struct book *b)
 }
 
 // On a GPU, samples of the thread that trains are not those of the time of the computing.
-static void advise_recomputed(struct book *b)
+static void advise_recomputed(struct advice_builder *b)
 {
 	const struct facts *f = b->f;
 	double share = facts_share(f, PHASE_BACKWARD) * f->lines.recomputed;
@@ -1389,7 +1411,7 @@ static void advise_recomputed(struct book *b)
 // A pass through a model for nothing takes as long as one whose gradients are used. Of the model
 // that was called last, only its parameters' gradients are for nothing: half of that. Of another
 // one, the kernel need not provide the memory for what its forward keeps.
-static void advise_wasted(struct book *b)
+static void advise_wasted(struct advice_builder *b)
 {
 	const struct facts *f = b->f;
 	double backward = facts_share(f, PHASE_BACKWARD);
@@ -1407,15 +1429,15 @@ static void advise_wasted(struct book *b)
 		&action, "call requires_grad_(False) on a model while others are trained");
 	words_append_percent(&basis, f->backward_wasted);
 	text_append_string(&basis,
-		" of the backward passes to an optimizer's parameters are wasted: their "
-		"gradients are zeroed before it steps; backward takes ");
+		" of the backward passes through an optimizer's parameters are wasted: their "
+		"gradients are zeroed before the optimizer uses them; backward takes ");
 	words_append_percent(&basis, backward);
 	advice_suggest_at_most(b, most, &action, &basis);
 }
 
 // What is saved is arithmetic without matrix products (filling and applying the gradient), and page
 // faults of its memory. Returns whether there is something to save.
-static bool advise_embeddings(struct book *b)
+static bool advise_embeddings(struct advice_builder *b)
 {
 	const struct facts *f = b->f;
 	double optimizer = facts_share(f, PHASE_OPTIMIZER);
@@ -1455,7 +1477,7 @@ static double computes_beside_model(const struct facts *f)
 	return elsewhere >= BESIDE_MODEL ? elsewhere : 0;
 }
 
-static void advise_beside_model(struct book *b)
+static void advise_beside_model(struct advice_builder *b)
 {
 	const struct facts *f = b->f;
 	double share = computes_beside_model(f);
@@ -1481,7 +1503,7 @@ static void advise_beside_model(struct book *b)
 		b, fmax(share, facts_share(f, PHASE_OTHER) - apart), &action, &basis);
 }
 
-static bool is_named(const struct book *b, const char *place)
+static bool is_named(const struct advice_builder *b, const char *place)
 {
 	_cleanup_text_ struct text shown = {0};
 	words_append_place(&shown, place, 60);
@@ -1496,7 +1518,7 @@ static bool is_named(const struct book *b, const char *place)
 // A function of the script outside of all phases, whatever it does there: it may compute, wait and
 // call the kernel, each too little for a cause of its own. One that has most of the time is what
 // the job is for, if no other cause holds. Returns whether it has most of this share of the time.
-static bool advise_outside_function(struct book *b, double share)
+static bool advise_outside_function(struct advice_builder *b, double share)
 {
 	const struct line_place *top = cause_outside_function(b->f);
 	const struct facts *f = b->f;
@@ -1520,7 +1542,7 @@ static bool advise_outside_function(struct book *b, double share)
 	return top->share >= MOST * share;
 }
 
-static void advise_callbacks(struct book *b)
+static void advise_callbacks(struct advice_builder *b)
 {
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};
@@ -1535,8 +1557,8 @@ static void advise_callbacks(struct book *b)
 	}
 	text_append_string(&action, " only in some steps");
 	text_format(&basis,
-		"%.0f functions of the script run in forward and backward in each step "
-		"(register_forward_hook, register_hook); their time was not measured",
+		"%.0f hook functions of the script run in each forward and backward pass "
+		"(register_forward_hook, register_hook); their cost was not measured",
 		f->callbacks);
 	advice_suggest(b, advice_no_gain, &action, &basis);
 }
@@ -1550,7 +1572,7 @@ static double padded_part(const struct facts *f, const struct cause *cause, doub
 	return fmin(cause->share.value, passes) * (1 - pow(1 - padding, 2));
 }
 
-static void advise_common_padding(struct book *b, const struct cause *cause)
+static void advise_common_padding(struct advice_builder *b, const struct cause *cause)
 {
 	struct text action = {0}, basis = {0};
 	text_append_string(
@@ -1562,7 +1584,7 @@ static void advise_common_padding(struct book *b, const struct cause *cause)
 	advice_suggest_at_most(b, padded_part(b->f, cause, padding), &action, &basis);
 }
 
-static void advise_padding(struct book *b, const struct cause *cause)
+static void advise_padding(struct advice_builder *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};
@@ -1586,7 +1608,7 @@ static void advise_padding(struct book *b, const struct cause *cause)
 }
 
 // Nothing tells how many there are: a few are in most jobs (a softmax, Adam's averages).
-static void advise_denormals(struct book *b)
+static void advise_denormals(struct advice_builder *b)
 {
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};
@@ -1604,7 +1626,7 @@ static void advise_denormals(struct book *b)
 	advice_suggest(b, advice_no_gain, &action, &basis);
 }
 
-static void advise_compute(struct book *b, const struct cause *cause)
+static void advise_compute(struct advice_builder *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
 	advise_beside_model(b);
@@ -1672,7 +1694,7 @@ static void say_transfer(struct text *t, const struct facts *f, const struct cau
 	}
 }
 
-static void advise_transfer(struct book *b, const struct cause *cause)
+static void advise_transfer(struct advice_builder *b, const struct cause *cause)
 {
 	if (b->f->loader_at) {
 		advice_set(b, 0, SETTING_PIN, "1");
@@ -1701,7 +1723,7 @@ static struct judgement judge_not_known(const struct facts *f, const struct caus
 	rest -= causes_get(found, BOTTLENECK_CONTENTION)
 	                ? known_or_zero(f->main_queued) * facts_share(f, PHASE_OTHER)
 	                : 0;
-	rest -= computes_elsewhere(f) + found_share(found, BOTTLENECK_LAUNCH) +
+	rest -= computes_elsewhere(f) + found_share(found, BOTTLENECK_HOST) +
 	        found_share(found, BOTTLENECK_ALLOCATION);
 	return (struct judgement){fmax(0, rest), PHASE_OTHER};
 }
@@ -1720,7 +1742,7 @@ static void say_not_known(struct text *t, const struct facts *f, const struct ca
 	text_append_string(t, " is outside all phases, and no measurement explains it");
 }
 
-static void advise_not_known(struct book *b, const struct cause *cause)
+static void advise_not_known(struct advice_builder *b, const struct cause *cause)
 {
 	(void)cause;
 	bool python = b->f->python;
@@ -1741,13 +1763,13 @@ const struct cause_kind cause_optimizer = {
 	.advise = advise_optimizer,
 };
 
-const struct cause_kind cause_launch = {
+const struct cause_kind cause_host = {
 	.name = "host",
 	.part = "the host",
-	.judge = judge_launch,
-	.grounds = grounds_launch,
-	.say = say_launch,
-	.advise = advise_launch,
+	.judge = judge_host,
+	.grounds = grounds_host,
+	.say = say_host,
+	.advise = advise_host,
 };
 
 const struct cause_kind cause_compile = {

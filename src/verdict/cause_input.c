@@ -367,7 +367,7 @@ static void say_input(struct text *t, const struct facts *f, const struct cause 
 		return;
 	}
 	if (w->restart && causes_at_epochs(f->data_at_epochs, cause->share.value)) {
-		text_append_string(t, "input-bound: each epoch restarts its ");
+		text_append_string(t, "input-bound: every epoch restarts its ");
 		append_workers(t, f);
 		text_append_string(t, ": waiting for their first batches takes ");
 		words_append_percent(t, f->data_at_epochs);
@@ -459,7 +459,7 @@ static void say_storage(struct text *t, const struct facts *f, const struct caus
 
 static void say_memory(struct text *t, const struct facts *f, const struct cause *cause)
 {
-	text_append_string(t, "memory too small: ");
+	text_append_string(t, "not enough memory: ");
 	if (f->storage.refault_rate > 0) {
 		text_append_string(t, "re-reading files evicted from the page cache takes ");
 	} else {
@@ -475,7 +475,7 @@ static void say_memory(struct text *t, const struct facts *f, const struct cause
 
 // Advice ------------------------------------------------------------------------------------------
 
-static void advise_pipeline(struct book *b, const struct cause *cause)
+static void advise_pipeline(struct advice_builder *b, const struct cause *cause)
 {
 	struct text action = {0}, basis = {0};
 	advice_append_idle(&basis, b->f);
@@ -503,7 +503,7 @@ static double cpus_while_waiting(const struct facts *f)
 }
 
 // Making a pipeline anew uses few CPUs; filling its buffers with samples does.
-static void advise_pipeline_at_epochs(struct book *b)
+static void advise_pipeline_at_epochs(struct advice_builder *b)
 {
 	double cpus = cpus_while_waiting(b->f);
 	if (cpus < PIPELINE_FILLS) {
@@ -519,7 +519,7 @@ static void advise_pipeline_at_epochs(struct book *b)
 	advice_suggest_at_most(b, b->f->data_at_epochs, &action, &basis);
 }
 
-static void advise_slow_worker(struct book *b, const struct cause *cause)
+static void advise_slow_worker(struct advice_builder *b, const struct cause *cause)
 {
 	const struct worker_facts *w = &b->f->workers;
 	struct text action = {0}, basis = {0};
@@ -532,7 +532,7 @@ static void advise_slow_worker(struct book *b, const struct cause *cause)
 
 // Late batches are hidden by as many others as are consumed meanwhile: by so many more than the
 // present ones, which the waits that remain exceed.
-static void advise_late(struct book *b)
+static void advise_late(struct advice_builder *b)
 {
 	const struct facts *f = b->f;
 	double usual_s = f->length_s.value * (1 - facts_share(f, PHASE_DATA));
@@ -550,7 +550,7 @@ static void advise_late(struct book *b)
 	advice_suggest_at_most(b, late_batches(f), &action, &basis);
 }
 
-static void advise_input(struct book *b, const struct cause *cause)
+static void advise_input(struct advice_builder *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
 	bool at_epochs = causes_at_epochs(f->data_at_epochs, cause->share.value);
@@ -604,7 +604,7 @@ static void advise_input(struct book *b, const struct cause *cause)
 }
 
 // Blocked workers need no CPU: more of them can wait at the same time.
-static void advise_blocked(struct book *b, const struct cause *cause)
+static void advise_blocked(struct advice_builder *b, const struct cause *cause)
 {
 	if (are_late(b->f, cause)) {
 		advise_late(b);
@@ -620,14 +620,14 @@ static void advise_blocked(struct book *b, const struct cause *cause)
 }
 
 // Only one worker at a time holds the lock; more workers would wait for it, too.
-static void advise_lock(struct book *b, const struct cause *cause)
+static void advise_lock(struct advice_builder *b, const struct cause *cause)
 {
 	advice_suggest_plain_at_most(b, cause->share.value,
 		"hold the lock for a shorter time, or give each worker its own file or connection",
 		"workers wait for each other, and more workers would too");
 }
 
-static void advise_storage(struct book *b, const struct cause *cause)
+static void advise_storage(struct advice_builder *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};
@@ -650,12 +650,12 @@ static void advise_storage(struct book *b, const struct cause *cause)
 	}
 }
 
-static void advise_memory(struct book *b, const struct cause *cause)
+static void advise_memory(struct advice_builder *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};
 	words_append_bytes(&basis, f->storage.refault_rate);
-	text_append_string(&basis, "/s are read again after eviction from the page cache");
+	text_append_string(&basis, "/s are re-read after eviction from the page cache");
 	text_append_string(
 		&action, f->memory.limited ? "raise the memory limit, or process a smaller dataset "
 					     "at a time"
@@ -676,7 +676,7 @@ const struct cause_kind cause_storage = {
 
 const struct cause_kind cause_memory = {
 	.name = "memory",
-	.part = "memory too small",
+	.part = "lack of memory",
 	.judge = judge_memory,
 	.grounds = grounds_storage,
 	.say = say_memory,

@@ -10,7 +10,7 @@
 #include "verdict/facts.h"
 #include "verdict/types.h"
 
-struct book; // advice.h
+struct advice_builder; // advice.h
 struct text;
 
 #define CAUSES_MAX N_BOTTLENECKS
@@ -59,14 +59,14 @@ struct cause_kind {
 	struct judgement (*judge)(const struct facts *f, const struct causes *found);
 	enum grounds (*grounds)(const struct facts *f);
 	void (*say)(struct text *t, const struct facts *f, const struct cause *cause);
-	void (*advise)(struct book *b, const struct cause *cause);
+	void (*advise)(struct advice_builder *b, const struct cause *cause);
 };
 
 extern const struct cause_kind cause_input, cause_input_sleep, cause_input_lock,
 	cause_input_network, cause_input_blocked, cause_storage, cause_memory;
 extern const struct cause_kind cause_quota, cause_threads, cause_contention, cause_python_threads,
 	cause_children, cause_blocked, cause_allocation;
-extern const struct cause_kind cause_optimizer, cause_launch, cause_gpu_unused, cause_gpu_shared,
+extern const struct cause_kind cause_optimizer, cause_host, cause_gpu_unused, cause_gpu_shared,
 	cause_compute, cause_gpu_throttled, cause_transfer, cause_not_known;
 extern const struct cause_kind cause_network, cause_ranks, cause_validation, cause_checkpoint,
 	cause_compile, cause_startup, cause_leak;
@@ -136,10 +136,9 @@ double cause_dilation(const struct facts *f);
 
 // Suggests one exchange of gradients for each step, if a step has several; share: the time of all.
 // NAN: not known.
-void cause_advise_synced(struct book *b, double share);
+void cause_advise_synced(struct advice_builder *b, double share);
 
-// Time apart (cause_apart.c)
-// -----------------------------------------------------------------------
+// Time apart (cause_apart.c) ----------------------------------------------------------------------
 
 double cause_synced(const struct facts *f);
 

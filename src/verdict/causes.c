@@ -46,7 +46,7 @@ static const struct cause_kind *const kinds[N_BOTTLENECKS] = {
 	[BOTTLENECK_BLOCKED] = &cause_blocked,
 	[BOTTLENECK_ALLOCATION] = &cause_allocation,
 	[BOTTLENECK_OPTIMIZER] = &cause_optimizer,
-	[BOTTLENECK_LAUNCH] = &cause_launch,
+	[BOTTLENECK_HOST] = &cause_host,
 	[BOTTLENECK_GPU_UNUSED] = &cause_gpu_unused,
 	[BOTTLENECK_GPU_SHARED] = &cause_gpu_shared,
 	[BOTTLENECK_COMPUTE] = &cause_compute,
@@ -149,7 +149,7 @@ static bool is_unproven(const struct cause *cause)
 static double claim(const struct cause *cause)
 {
 	bool compute = cause->bottleneck == BOTTLENECK_COMPUTE ||
-	               (cause->bottleneck == BOTTLENECK_LAUNCH && cause->share.value < HOST_FIRST);
+	               (cause->bottleneck == BOTTLENECK_HOST && cause->share.value < HOST_FIRST);
 	double part = !compute && is_unproven(cause) ? cause->share.low / cause->share.value : 1;
 	return cause->weight * part * (compute ? NOT_FIRST : 1);
 }
@@ -222,7 +222,7 @@ static int suggestion_compare(const void *left, const void *right)
 	return order ? order : (a < b) - (a > b);
 }
 
-static void advise(struct book *b, const struct cause *cause, bool first_of_all)
+static void advise(struct advice_builder *b, const struct cause *cause, bool first_of_all)
 {
 	struct verdict *v = b->verdict;
 	size_t first = v->n_suggestions;
@@ -259,7 +259,7 @@ static void put_larger_first(struct verdict *v, size_t from)
 
 // Work that grows from iteration to iteration, in whatever phase: the shares of causes do not show
 // it. Within a single epoch, other programs may have slowed the job more and more.
-static void advise_trend(struct book *b, const struct causes *c)
+static void advise_trend(struct advice_builder *b, const struct causes *c)
 {
 	const struct trend *trend = &b->f->trend;
 	struct text action = {0}, basis = {0};
@@ -284,21 +284,21 @@ static void advise_trend(struct book *b, const struct causes *c)
 }
 
 // Sorted by cause, and the largest gain first within a cause. Advice for a first cause only
-// (computing, start-up) remains if nothing else can be changed, but for what was seen to take more
-// than the other causes.
+// (computing, start-up) remains last, unless a suggestion promises more than all
+// others (put_larger_first).
 int causes_advise(const struct facts *f, const struct causes *c, struct verdict *ret)
 {
-	struct book book = {.f = f, .verdict = ret};
-	advise_trend(&book, c);
+	struct advice_builder builder = {.f = f, .found = c, .verdict = ret};
+	advise_trend(&builder, c);
 	for (size_t i = 0; i < c->n; i++) {
 		if (!cause_kind(c->items[i].bottleneck)->first_only) {
-			advise(&book, &c->items[i], i == 0);
+			advise(&builder, &c->items[i], i == 0);
 		}
 	}
 	if (c->n > 0 && cause_kind(c->items[0].bottleneck)->first_only) {
 		size_t from = ret->n_suggestions;
-		advise(&book, &c->items[0], true);
+		advise(&builder, &c->items[0], true);
 		put_larger_first(ret, from);
 	}
-	return book.r;
+	return builder.r;
 }

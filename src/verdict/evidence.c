@@ -570,12 +570,12 @@ static int put_workers(const struct facts *f, struct verdict *v)
 		return 0;
 	}
 	struct text value = {0};
-	text_format(&value, "%u use ", w->n);
+	text_format(&value, "%u, using ", w->n);
 	words_append_number(&value, w->cpus);
 	text_append_string(&value, " of ");
 	words_append_counted(&value, f->cpus, "CPU");
 	if (w->preparing > 0) {
-		text_append_string(&value, ", preparing ");
+		text_append_string(&value, "; preparing batches ");
 		words_append_percent(&value, fmin(1, w->preparing / w->n));
 		text_append_string(&value, " of the time");
 	}
@@ -772,7 +772,7 @@ static int put_disturbed(const struct facts *f, struct verdict *v)
 	words_append_seconds(&value, f->compute_s);
 	text_append_string(&value, " on average, ");
 	words_append_seconds(&value, f->undisturbed_s);
-	text_append_string(&value, " undisturbed");
+	text_append_string(&value, " when undisturbed");
 	return evidence_put(v, "a step", &value, NULL);
 }
 

@@ -2,8 +2,8 @@
 // SPDX-FileCopyrightText: the strain authors
 //
 // The input of the rules of a verdict: an iteration and its use of resources, as numbers. NAN
-// always means "not known". Nothing here knows the origin of a number, so that tests can apply the
-// rules to any numbers.
+// always means "not known". The rules do not depend on the source of a number, so that tests can
+// apply the rules to any numbers.
 //
 // Rates are over a stretch of steady iterations without start, validation and checkpoints. "CPUs"
 // are seconds of CPU time per second.

@@ -94,7 +94,8 @@ void sentence_append_surer(struct text *t, const struct facts *f, const struct c
 		return;
 	}
 	if (f->steady < ENOUGH) {
-		text_format(t, "more than %llu iterations", (unsigned long long)f->steady);
+		text_format(t, "at least %d steady iterations (this run has %llu)", ENOUGH,
+			(unsigned long long)f->steady);
 		comma = "; ";
 	}
 	if (f->lost) {

@@ -11,8 +11,8 @@
 
 // "input-bound (preparation on the CPU): each iteration waits 61 % of its time for batches ..."
 void sentence_append_headline(struct text *t, const struct facts *f, const struct cause *cause);
-// If computing is first, appends the largest cause that could be removed: "; then child processes,
-// 16 %".
+// If computing is first, appends the largest cause that could be removed: "; next cause: child
+// processes, 16 %".
 void sentence_append_second(struct text *t, const struct facts *f, const struct causes *c);
 // Appends all causes beside the first; nothing if the verdict does not come from causes.
 void sentence_append_parts(struct text *t, const struct verdict *v);

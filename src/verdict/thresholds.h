@@ -30,8 +30,8 @@
 #define WIDE 0.1
 // Share of the run before the first iteration, to report start-up.
 #define STARTUP 0.20
-// Code that is compiled in so many iterations is compiled for several shapes, not once; it is a
-// cause with this share of training, because a longer run has less of it.
+// Iterations that compile: from this number on, code is compiled for several shapes, not once.
+// Least share of training, because a longer run has less of it.
 #define COMPILING_ANEW 4
 #define COMPILING 0.15
 // Share of training of validation or of checkpoints from which on half as often is little advice.
@@ -164,8 +164,7 @@
 #define BLOCKED 0.15
 // Share of its time in which the busiest worker prepares: below this, no worker is waited for.
 #define WORKERS_IDLE 0.5
-// A wait for a batch that is as long as so many iterations usually are: the batch was late, not
-// only handed over.
+// A wait for a batch, in usual iterations: from here on the batch was late.
 #define LONG_WAIT 3
 // Share of the iterations with such waits: with more, batches are always late.
 #define FEW_LATE 0.1

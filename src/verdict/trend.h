@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Iterations that become longer and longer: each processes what earlier ones have left (a metric
+// Iterations that become longer and longer: each processes the output of all earlier ones (a metric
 // over all outputs so far, a list that is searched).
 
 #pragma once

@@ -37,7 +37,7 @@ enum bottleneck {
 	BOTTLENECK_BLOCKED, // the training thread waits in its steps for something outside
 	BOTTLENECK_ALLOCATION, // page faults of memory that is returned and allocated again
 	BOTTLENECK_OPTIMIZER,
-	BOTTLENECK_LAUNCH, // the host's own time between pieces of work
+	BOTTLENECK_HOST, // the host's own time between pieces of work
 	BOTTLENECK_GPU_UNUSED,
 	BOTTLENECK_GPU_SHARED, // with other programs
 	BOTTLENECK_COMPUTE,

@@ -751,7 +751,7 @@ static enum confidence judge_one_thread(const struct analysis *a, struct opinion
 		return CONFIDENCE_NONE;
 	}
 	bool alone = a->processes.items[i].cpu_seconds >= SATURATED * o->cpu_seconds;
-	text_append_string(&opinion->headline, "probably bound by one thread: ");
+	text_append_string(&opinion->headline, "probably limited by a single thread: ");
 	text_append_string(&opinion->headline, a->processes.items[i].label);
 	text_append_string(&opinion->headline, " kept one CPU busy out of ");
 	words_append_number(&opinion->headline, o->cpus);
@@ -774,7 +774,7 @@ static enum confidence judge_idle(const struct analysis *a, struct opinion *opin
 	if (!(o->cpus_used < IDLE * o->cpus) || (gpu->used && gpu->busy >= IDLE)) {
 		return CONFIDENCE_NONE;
 	}
-	text_append_string(&opinion->headline, "mostly idle: the job used ");
+	text_append_string(&opinion->headline, "mostly idle: the job used only ");
 	append_cpus_used(&opinion->headline, o);
 	// Of the process that did most: others may wait for its output.
 	const struct process_row *busiest = NULL;
@@ -791,8 +791,7 @@ static enum confidence judge_idle(const struct analysis *a, struct opinion *opin
 		most = fmax(most, share);
 	}
 	if (!(most >= 0.5)) {
-		text_append_string(
-			&opinion->headline, " and waited for something that was not measured");
+		text_append_string(&opinion->headline, "; what it waited for was not measured");
 		return CONFIDENCE_LOW;
 	}
 	text_append_string(&opinion->headline, "; ");

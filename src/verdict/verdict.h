@@ -21,8 +21,8 @@ int verdict_build(const struct analysis *a, struct verdict *ret);
 int verdict_judge(struct analysis *a, struct verdict *ret, struct error *e);
 void verdict_done(struct verdict *v);
 
-// Appends the lines that end `strain run`: at most six; one more each for a partial recording, for
-// memory that grows, and for how to mark a job without marks; and the last three lines of output of
-// a failed job. Each ends with a newline. No line is longer than 120 columns, except the last two,
-// the commands that show more.
+// Appends the lines that end `strain run`: six, of which long ones are folded; one more each for a
+// partial recording, for memory that grows, and for how to mark a job without marks; and the last
+// three lines of output of a failed job. Each ends with a newline. No line is longer than 120
+// columns, except the last two, the commands that show more.
 void verdict_lines(const struct analysis *a, struct text *out);

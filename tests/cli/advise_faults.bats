@@ -185,7 +185,7 @@ job_with() { # BATCH
 	wait "$advising" || true
 	cat printed said
 	[ "$(grep -c nan printed)" = 0 ]
-	[ -s printed ] || grep -q "strain: no request: interrupted before the job was known" said
+	[ -s printed ] || grep -q "strain: cannot print a resource request: interrupted before the first probe ended" said
 	[ ! -s printed ] || grep -q "^# interrupted" printed
 	nothing_runs advise_plain.py
 }

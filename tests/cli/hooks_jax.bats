@@ -63,7 +63,7 @@ nothing_crosses() {
 		WHERE s.name = 'jax.compile' AND p.kind = 'iteration'")" = '1|1' ]
 	"$STRAIN" show run.strain | tr -s ' \n' ' ' >show
 	cat show
-	grep -Eq 'Verdict host-bound: compiling functions anew takes [0-9]+ % of each iteration \((0.9|1|1.0) times per iteration\)' show
+	grep -Eq 'Verdict host-bound: recompiling functions takes [0-9]+ % of each iteration \((0.9|1|1.0) times per iteration\)' show
 	grep -q 'keep shapes and static arguments the same' show
 	nothing_crosses
 	"$PYTHON" "$LOOP" growing >without

@@ -300,22 +300,21 @@ static const struct example {
 	{"computing, without samples", computing_unseen, BOTTLENECK_COMPUTE, 0.98,
 		CONFIDENCE_MEDIUM},
 	{"time that nothing explains", unexplained, BOTTLENECK_NOT_KNOWN, 0.6, CONFIDENCE_LOW},
-	{"Python", script, BOTTLENECK_LAUNCH, 0.6, CONFIDENCE_HIGH},
+	{"Python", script, BOTTLENECK_HOST, 0.6, CONFIDENCE_HIGH},
 	{"a forward that is not marked", forward_unmarked, BOTTLENECK_COMPUTE, 1, CONFIDENCE_HIGH},
-	{"what each epoch begins with", beginning, BOTTLENECK_LAUNCH, 0.58, CONFIDENCE_MEDIUM},
-	{"batches that are handed over", handing, BOTTLENECK_LAUNCH, 0.50, CONFIDENCE_HIGH},
+	{"what each epoch begins with", beginning, BOTTLENECK_HOST, 0.58, CONFIDENCE_MEDIUM},
+	{"batches that are handed over", handing, BOTTLENECK_HOST, 0.50, CONFIDENCE_HIGH},
 	{"a pool's threads and other programs", pool_beside_others, BOTTLENECK_CONTENTION, 0.45,
 		CONFIDENCE_MEDIUM},
-	{"steps that are too short", tiny, BOTTLENECK_LAUNCH, 1, CONFIDENCE_MEDIUM},
+	{"steps that are too short", tiny, BOTTLENECK_HOST, 1, CONFIDENCE_MEDIUM},
 	{"a busy GPU", gpu_computing, BOTTLENECK_COMPUTE, 0.95, CONFIDENCE_HIGH},
-	{"a GPU that waits for the host", gpu_launching, BOTTLENECK_LAUNCH, 0.68,
-		CONFIDENCE_MEDIUM},
+	{"a GPU that waits for the host", gpu_launching, BOTTLENECK_HOST, 0.68, CONFIDENCE_MEDIUM},
 	{"a hot GPU", gpu_throttled, BOTTLENECK_GPU_THROTTLED, 0.582, CONFIDENCE_HIGH},
 	{"a GPU at its power cap", gpu_capped, BOTTLENECK_COMPUTE, 0.97, CONFIDENCE_HIGH},
 	{"a GPU of which it is not known who uses it", gpu_not_known, BOTTLENECK_COMPUTE, 0.97,
 		CONFIDENCE_MEDIUM},
 	{"a GPU that is shared", gpu_shared, BOTTLENECK_GPU_SHARED, 0.6, CONFIDENCE_HIGH},
-	{"a GPU that is shared and has time left", gpu_shared_idle, BOTTLENECK_LAUNCH, 0.68,
+	{"a GPU that is shared and has time left", gpu_shared_idle, BOTTLENECK_HOST, 0.68,
 		CONFIDENCE_MEDIUM},
 	{"an unused GPU", gpu_unused, BOTTLENECK_GPU_UNUSED, 0.97, CONFIDENCE_HIGH},
 	{"copies", transfer, BOTTLENECK_TRANSFER, 0.6, CONFIDENCE_MEDIUM},
@@ -413,7 +412,7 @@ static void what_is_not_known_is_not_sure(void **state)
 	_cleanup_text_ struct text t = {0};
 	f.validates_alone = 0;
 	sentence_append_headline(&t, &f, &c.items[0]);
-	assert_non_null(strstr(t.data, ", on rank 0 alone"));
+	assert_non_null(strstr(t.data, ", on rank 0 only"));
 	struct verdict v = {0};
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_non_null(suggests(&v, "validate half as often, or on all ranks, each a part"));
@@ -490,11 +489,11 @@ static void what_is_handed_over_was_prepared(void **state)
 	struct causes c;
 	causes_find(&f, &c);
 	assert_null(causes_get(&c, BOTTLENECK_INPUT));
-	assert_share(&c, BOTTLENECK_LAUNCH, 0.11); // with the script's own
+	assert_share(&c, BOTTLENECK_HOST, 0.11); // with the script's own
 	f.data_at_epochs = 0.08; // then there was none yet
 	causes_find(&f, &c);
 	assert_share(&c, BOTTLENECK_INPUT, 0.08);
-	assert_null(causes_get(&c, BOTTLENECK_LAUNCH));
+	assert_null(causes_get(&c, BOTTLENECK_HOST));
 	f.data_at_epochs = 0;
 	f.workers.slowest = 4; // all wait for one
 	causes_find(&f, &c);
@@ -582,8 +581,8 @@ static void a_small_batch_is_calls_too(void **state)
 	f.main_cpus = f.cpus_used = 1;
 	struct causes c;
 	causes_find(&f, &c);
-	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
-	assert_share(&c, BOTTLENECK_LAUNCH, 1);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_HOST);
+	assert_share(&c, BOTTLENECK_HOST, 1);
 	f = job(0.7); // more than calls: it is prepared
 	f.length_s.value = 0.0004;
 	f.main_cpus = f.cpus_used = 1;
@@ -693,7 +692,7 @@ static void why_a_rank_is_slower(void **state)
 	struct verdict v = {0};
 	causes_find(&f, &c);
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
-	assert_says(v.suggestions[0].action, "... in a background thread");
+	assert_says(v.suggestions[0].action, "... to a background thread");
 	verdict_done(&v);
 }
 
@@ -737,27 +736,27 @@ static void libraries_that_a_step_calls(void **state)
 	f.native_in_other = 0.85;
 	snprintf(f.native, sizeof(f.native), "sqlite3VdbeExec (libsqlite3.so.0)");
 	causes_find(&f, &c);
-	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_HOST);
 	assert_float_equal(c.items[0].share.value, 0.85, 1e-9);
 	assert_int_equal(causes_confidence(&f, &c), CONFIDENCE_HIGH);
 	sentence_append_headline(&t, &f, &c.items[0]);
 	assert_says(t.data, "host-bound: libraries ... 85 % of each iteration, mostly "
 			    "sqlite3VdbeExec (libsqlite3.so.0)");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
-	assert_says(v.suggestions[0].action, "run this code less often");
+	assert_says(v.suggestions[0].action, "call NumPy and other libraries");
 	verdict_done(&v);
 	f.native_in_other = NAN; // in no phase, or that is not known
 	causes_find(&f, &c);
-	assert_null(causes_get(&c, BOTTLENECK_LAUNCH));
+	assert_null(causes_get(&c, BOTTLENECK_HOST));
 	f.native_in_other = 0.85; // of another thread
 	f.code.share[CODE_OTHER] = 0.01;
 	f.code.share[CODE_FRAMEWORK] = 0.99;
 	causes_find(&f, &c);
-	assert_null(causes_get(&c, BOTTLENECK_LAUNCH));
+	assert_null(causes_get(&c, BOTTLENECK_HOST));
 	f.code.share[CODE_OTHER] = 0.89;
 	f.python = false; // a program: its own code is what it computes
 	causes_find(&f, &c);
-	assert_null(causes_get(&c, BOTTLENECK_LAUNCH));
+	assert_null(causes_get(&c, BOTTLENECK_HOST));
 }
 
 // As seen: an LSTM cell in a Python loop over 200 time steps.
@@ -785,7 +784,7 @@ static void steps_of_short_operations(void **state)
 	f.calls_in_steps = 0.60;
 	f.python_in_steps = 0.15;
 	causes_find(&f, &c);
-	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_HOST);
 	double share = c.items[0].share.value;
 	assert_float_equal(share, 0.60 + 0.15, 0.01); // some of Python's prepares the batches
 	const struct cause *compute = causes_get(&c, BOTTLENECK_COMPUTE);
@@ -808,7 +807,7 @@ static void steps_of_short_operations(void **state)
 	f.calls_of_steps = 0.58;
 	f.gpu.used = true; // the framework may wait for it
 	causes_find(&f, &c);
-	const struct cause *host = causes_get(&c, BOTTLENECK_LAUNCH);
+	const struct cause *host = causes_get(&c, BOTTLENECK_HOST);
 	assert_true(!host || host->share.value < 0.5);
 }
 
@@ -841,7 +840,7 @@ static void short_operations_outside_phases(void **state)
 	struct verdict v = {0};
 	_cleanup_text_ struct text t = {0}, line = {0};
 	causes_find(&f, &c);
-	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_HOST);
 	assert_float_equal(c.items[0].share.value, 0.18 + 0.21 + 0.06, 1e-9);
 	assert_true(causes_get(&c, BOTTLENECK_COMPUTE)->share.value <= 0.57);
 	assert_int_equal(causes_confidence(&f, &c), CONFIDENCE_HIGH);
@@ -883,11 +882,11 @@ static void operations_that_are_not_short(void **state)
 	f.code.share[CODE_INTERPRETER] = 0.04;
 	causes_find(&f, &c);
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_COMPUTE);
-	assert_null(causes_get(&c, BOTTLENECK_LAUNCH));
+	assert_null(causes_get(&c, BOTTLENECK_HOST));
 	f.calls_in_other = 0.21;
 	f.framework = FRAMEWORK_JAX;
 	causes_find(&f, &c);
-	assert_null(causes_get(&c, BOTTLENECK_LAUNCH));
+	assert_null(causes_get(&c, BOTTLENECK_HOST));
 	f = loop_over_elements();
 	f.python_in_other = 0.31;
 	f.calls_in_other = 0.06;
@@ -895,7 +894,7 @@ static void operations_that_are_not_short(void **state)
 	f.code.share[CODE_FRAMEWORK] = 0.27;
 	f.code.share[CODE_INTERPRETER] = 0.35;
 	causes_find(&f, &c);
-	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_HOST);
 	sentence_append_headline(&t, &f, &c.items[0]);
 	assert_says(t.data, "host-bound: Python and the short operations that it calls take 39 % "
 			    "of each iteration");
@@ -974,10 +973,10 @@ static void objects_that_are_handed_over(void **state)
 	f.code.share[CODE_KERNELS] = 0.25;
 	f.python_in_data = 0.57;
 	causes_find(&f, &c);
-	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_HOST);
 	assert_float_equal(c.items[0].share.value, 0.84 + 0.6 - 0.57, 1e-9);
 	sentence_append_headline(&t, &f, &c.items[0]);
-	assert_says(t.data, "... receiving ready batches");
+	assert_says(t.data, "... receiving batches that are already prepared");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_says(v.suggestions[0].action, "return tensors");
 	verdict_done(&v);
@@ -1005,7 +1004,7 @@ static void collections_that_hooks_timed(void **state)
 	f.code.share[CODE_KERNELS] = 0.25;
 	f.collections = (struct collection_facts){0, 0.6, 0.08, 1, NAN};
 	causes_find(&f, &c);
-	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_HOST);
 	sentence_append_headline(&t, &f, &c.items[0]);
 	assert_says(t.data, "... Python's garbage collection takes 60 % of each iteration");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
@@ -1019,7 +1018,7 @@ static void collections_that_hooks_timed(void **state)
 	// Without samples, the collections alone are known.
 	f.code = job(0).code;
 	causes_find(&f, &c);
-	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_HOST);
 	assert_float_equal(c.items[0].share.value, 0.6, 1e-9);
 }
 
@@ -1035,10 +1034,10 @@ static void work_that_spans_name(void **state)
 	f.framework = FRAMEWORK_JAX;
 	f.named[NAMED_JAX_COMPILE] = (struct named_facts){0.91, 0.95, 0.95, 1.8, 0};
 	causes_find(&f, &c);
-	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_HOST);
 	sentence_append_headline(&t, &f, &c.items[0]);
 	assert_string_equal(t.data,
-		"host-bound: compiling functions anew takes 91 % of each iteration "
+		"host-bound: recompiling functions takes 91 % of each iteration "
 		"(0.9 times per iteration)");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_non_null(suggests(&v, "keep shapes and static arguments the same"));
@@ -1050,7 +1049,7 @@ static void work_that_spans_name(void **state)
 	causes_find(&f, &c);
 	sentence_append_headline(&t, &f, &c.items[0]);
 	assert_string_equal(t.data,
-		"host-bound: compiling functions anew takes 92 % of each iteration "
+		"host-bound: recompiling functions takes 92 % of each iteration "
 		"(0.5 times per iteration, none in the last 20)");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_non_null(suggests(&v, "mark the dimension that varies as dynamic"));
@@ -1165,7 +1164,7 @@ static void operations_that_are_not_compiled(void **state)
 	f.code.share[CODE_INTERPRETER] = 0.4;
 	f.code.cpus = 0.5;
 	causes_find(&f, &c);
-	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_HOST);
 	sentence_append_headline(&t, &f, &c.items[0]);
 	assert_string_equal(
 		t.data, "host-bound: operations that are not compiled take 50 % of each iteration");
@@ -1546,7 +1545,7 @@ static void python_in_a_function_of_the_loss(void **state)
 	f.lines.main = (struct line_place){
 		.share = 0.66, .error = 0.04, .place = "train.py:99 Loss.assign()"};
 	causes_find(&f, &c);
-	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_HOST);
 	sentence_append_headline(&t, &f, &c.items[0]);
 	assert_non_null(strstr(t.data, "; train.py:99 Loss.assign() has 66 % of the samples"));
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
@@ -1757,7 +1756,7 @@ static void numpy_outside_phases(void **state)
 	f.code.share[CODE_INTERPRETER] = 0.02;
 	snprintf(f.native, sizeof(f.native), "NumPy");
 	causes_find(&f, &c);
-	const struct cause *host = causes_get(&c, BOTTLENECK_LAUNCH);
+	const struct cause *host = causes_get(&c, BOTTLENECK_HOST);
 	assert_non_null(host);
 	assert_float_equal(host->share.value, 0.25 + 0.02, 0.011);
 	const struct cause *compute = causes_get(&c, BOTTLENECK_COMPUTE);
@@ -1766,7 +1765,7 @@ static void numpy_outside_phases(void **state)
 	assert_says(t.data, "host-bound: libraries outside the framework take 25 % of each "
 			    "iteration, mostly NumPy");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
-	const struct suggestion *s = suggests(&v, "run this code less often");
+	const struct suggestion *s = suggests(&v, "call NumPy and other libraries");
 	assert_non_null(s);
 	// Page faults of its arrays may go with it: all but 0.04 - 0.01 of arithmetic there.
 	assert_float_equal(s->gain.value, 1 / (1 - (f.share[PHASE_OTHER].value - 0.03)), 1e-6);
@@ -1777,7 +1776,7 @@ static void numpy_outside_phases(void **state)
 	f.lines.outside = (struct line_place){.share = 0.8, .place = "train.py:33 features()"};
 	text_clear(&t);
 	causes_find(&f, &c);
-	host = causes_get(&c, BOTTLENECK_LAUNCH);
+	host = causes_get(&c, BOTTLENECK_HOST);
 	assert_float_equal(host->share.value, 1.4 * 0.25 + 0.02, 0.011);
 	sentence_append_headline(&t, &f, host);
 	assert_says(t.data, "host-bound: libraries outside the framework take 35 % of each "
@@ -1837,7 +1836,7 @@ static void functions_that_watch_modules(void **state)
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	const struct suggestion *s = suggests(&v, "run the module hooks (train.py:60)");
 	assert_non_null(s);
-	assert_says(s->basis, "12 functions of the script");
+	assert_says(s->basis, "12 hook functions of the script");
 	verdict_done(&v);
 }
 
@@ -1855,10 +1854,11 @@ static void operations_one_by_one(void **state)
 	f.code.share[CODE_INTERPRETER] = 0.57;
 	f.code.share[CODE_FRAMEWORK] = 0.43;
 	causes_find(&f, &c);
-	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_HOST);
 	sentence_append_headline(&t, &f, &c.items[0]);
-	assert_says(t.data, "host-bound: Keras executes each operation by itself (run_eagerly); "
-			    "the Python interpreter takes");
+	assert_says(t.data,
+		"host-bound: Keras runs eagerly (run_eagerly), one operation at a time; "
+		"the Python interpreter takes");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_says(v.suggestions[0].action, "compile the step: remove run_eagerly=True");
 	verdict_done(&v);
@@ -1980,10 +1980,10 @@ static void few_batches_are_late(void **state)
 
 	f.long_waits.each = 0.2; // these are not few
 	causes_find(&f, &c);
-	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_HOST);
 }
 
-// One of two ranks, which sleeps in its steps. As seen: 88 % of the looks, 0.07 CPUs.
+// One of two ranks, which sleeps in the training loop. As seen: 88 % of the looks, 0.07 CPUs.
 static struct facts asleep_rank(void)
 {
 	struct facts f = job(0);
@@ -1993,8 +1993,8 @@ static struct facts asleep_rank(void)
 	return f;
 }
 
-// A rank that sleeps in its steps waits for ranks that are in other runs, as far as nothing of it
-// runs meanwhile. As seen: 88 % of the looks, 0.07 CPUs.
+// A rank that sleeps in the training loop waits for ranks that are in other runs, as far as nothing
+// of it runs meanwhile. As seen: 88 % of the looks, 0.07 CPUs.
 static void a_rank_that_was_recorded_alone_waits_for_the_others(void **state)
 {
 	(void)state;
@@ -2072,7 +2072,7 @@ static void a_short_step_of_jax_waits_for_no_data(void **state)
 	add_samples(&f, CODE_INTERPRETER, 1);
 	facts_doubt_data(&f);
 	causes_find(&f, &c);
-	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_HOST);
 	assert_null(causes_get(&c, BOTTLENECK_INPUT));
 	f = job(0.68);
 	f.framework = FRAMEWORK_JAX; // of 10 ms: a batch that is made by the script
@@ -2095,13 +2095,13 @@ static void one_slow_start_of_an_epoch_is_not_first(void **state)
 	f.main_cpus = 0.7;
 	causes_find(&f, &c);
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_COMPUTE);
-	assert_non_null(causes_get(&c, BOTTLENECK_LAUNCH));
+	assert_non_null(causes_get(&c, BOTTLENECK_HOST));
 	_cleanup_text_ struct text second = {0};
 	sentence_append_second(&second, &f, &c); // nor is it shown to be there
 	assert_int_equal(second.length, 0);
 	f.share[PHASE_OTHER].low = 0.33; // each of them begins so
 	causes_find(&f, &c);
-	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_HOST);
 }
 
 static void what_can_be_taken_away_is_named_beside_computing(void **state)

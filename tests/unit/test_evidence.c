@@ -230,7 +230,7 @@ static void garbage_collection_is_named(void **state)
 	struct suggestion s;
 	f.main_cpus = 1;
 	add_samples(&f, CODE_COLLECTION, 0.8);
-	assert_first(&f, BOTTLENECK_LAUNCH, 0.8, CONFIDENCE_HIGH, "... 80 %");
+	assert_first(&f, BOTTLENECK_HOST, 0.8, CONFIDENCE_HIGH, "... 80 %");
 	assert_true(is_advised(&f, "do not call gc.collect() in each step", &s));
 }
 

@@ -329,14 +329,14 @@ static void test_what_cannot_be_told_is_not_replaced(void **state)
 	struct place *p = *state;
 	record_elsewhere(p->run);
 	for (int i = 1; i < 8; i++) {
-		assert_is_not_replaced(p->run, "not replaced, since ", i);
+		assert_is_not_replaced(p->run, "not overwritten: ", i);
 	}
 	sqlite3 *database = NULL;
 	assert_int_equal(sqlite3_open(p->run, &database), SQLITE_OK);
 	assert_int_equal(
 		sqlite3_exec(database, "PRAGMA user_version = 99000", NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_close(database);
-	assert_is_not_replaced(p->run, "a newer strain is needed", 64);
+	assert_is_not_replaced(p->run, "is newer than this strain", 64);
 }
 
 // False, and the test is skipped, where this machine allows no mounts.

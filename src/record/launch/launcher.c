@@ -818,7 +818,7 @@ static void say_lost_output(struct launcher *l)
 {
 	unsigned deaths = forwarding_deaths(&l->forwarding);
 	if (deaths > 0) {
-		say("the output forwarder was killed %u time%s and restarted: up to %d bytes of "
+		say("the output forwarder was killed %u time%s and restarted; up to %d bytes of "
 		    "output are missing%s",
 			deaths, deaths > 1 ? "s" : "", FORWARDER_BYTES,
 			deaths > 1 ? " each time" : "");

@@ -14,10 +14,12 @@ const struct argp_option run_option_table[] = {
 		0},
 	{"force", OPTION_FORCE, NULL, 0, "overwrite FILE if it exists", 0},
 	{"interval", OPTION_INTERVAL, "TIME", 0,
-		"read the job's processes every TIME, 100us to 60s (50 or 20ms)", 0},
+		"sample the job's processes every TIME, 100us to 60s (default: 50ms; 20ms at the "
+                "start and while epochs are short)",
+		0},
 	{"overhead", OPTION_OVERHEAD, "PERCENT", 0,
-		"read less often if recording takes more than PERCENT of one CPU (1%; no limit "
-		"if only --interval is given)",
+		"sample less often if recording would use more than PERCENT of one CPU (default: "
+                "1%; unlimited if --interval is given alone)",
 		0},
 	{"label", OPTION_LABEL, "NAME=VALUE", 0,
 		"attach a label for selecting and comparing runs; may be repeated; ranks and the "
@@ -43,7 +45,8 @@ const struct argp_option run_option_table[] = {
 		"limit cannot be set, the job is not started",
 		0},
 	{"memory", OPTION_MEMORY, "SIZE", 0,
-		"limit the memory of the job to SIZE (4GiB); the kernel kills it above that; "
+		"limit the memory of the job to SIZE (4GiB); the kernel kills a job that exceeds "
+                "it; "
 		"needs a writable cgroup",
 		0},
 	{"disk-read", OPTION_DISK_READ, "RATE", 0,
@@ -59,10 +62,11 @@ const struct argp_option run_option_table[] = {
 		"do not collect marks from the job (leave STRAIN_MARKERS unset)", 0},
 	{"no-hooks", OPTION_NO_HOOKS, NULL, 0,
 		"do not hook Python frameworks (leave PYTHONPATH unchanged)", 0},
-	{"no-profile", OPTION_NO_PROFILE, NULL, 0, "do not sample where CPU time is spent", 0},
+	{"no-profile", OPTION_NO_PROFILE, NULL, 0, "do not profile CPU time", 0},
 	{"lines", OPTION_LINES, NULL, 0,
 		"sample the line of the script that each Python process executes, 20 times a "
-		"second until the end (default: a few samples of PyTorch jobs)",
+		"second until the end (default: a few hundred samples of PyTorch, Keras and JAX "
+                "jobs)",
 		0},
 	{"no-verdict", OPTION_NO_VERDICT, NULL, 0,
 		"skip the verdict and summary; the first command that reads the run computes "

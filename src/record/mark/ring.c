@@ -219,7 +219,8 @@ static int read_header(
 		return broken(e, "the file is no ring");
 	}
 	if (header->version != STRAIN_RING_VERSION) {
-		return error_set(e, EBADMSG, "a ring of version %u, where %u can be read",
+		return error_set(e, EBADMSG,
+			"unsupported mark ring: version %u; this strain reads version %u",
 			header->version, STRAIN_RING_VERSION);
 	}
 	if (header->created_ns < ring->start_ns || header->created_ns > now_ns + FUTURE_NS) {

@@ -2,9 +2,9 @@
 // SPDX-FileCopyrightText: the strain authors
 //
 // The job's TCP connections to other machines, summed by machine; those to a service there (a port
-// below 1024) apart, because ranks have none. They show who is slow where ranks exchange gradients:
-// the data of a rank that sends over a slow link are on their way for most of the time, those of a
-// rank that others wait for are not. Connections within the machine are left out.
+// below 1024) apart, because ranks have none. They show which rank has a slow link: its
+// data is in transit most of the time, while the data of a rank that is slow for another reason is
+// not. Connections within the machine are left out.
 //
 // A listing of the kernel's connections names no process, only the socket's inode. So when unknown
 // sockets appear, the descriptors of the job's processes are searched for them. Connections that
@@ -553,10 +553,10 @@ static int connections_open(
 {
 	(void)sink;
 	if (context->captured) {
-		return error_set(e, ENOENT, "a captured machine has no connections");
+		return error_set(e, ENOENT, "not available with --sysroot: a captured machine has no connections");
 	}
 	if (!context->tree) {
-		return error_set(e, ENOENT, "there is no job that could have connections");
+		return error_set(e, ENOENT, "needs a running job");
 	}
 	struct connections *s = calloc(1, sizeof(*s));
 	if (!s) {

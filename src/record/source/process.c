@@ -599,7 +599,7 @@ static int process_read_job_peak(void *state, struct sink *sink, uint64_t now_ns
 		s->job_peak_stream = sink_stream(sink, s->job, &process_groups[GROUP_JOB_PEAK]);
 		if (peak->reaper == 0) {
 			sink_missing(sink, s->job, &process_groups[GROUP_JOB_PEAK], JOB_PEAK_MOST,
-				"strain did not start the job, and does not reap it");
+				"measured only for jobs that strain run starts");
 		}
 	}
 	stream_row(s->job_peak_stream, now_ns, values);

@@ -733,10 +733,10 @@ static int profile_open(
 		return error_set(e, ECANCELED, "turned off (--no-profile)");
 	}
 	if (context->captured) {
-		return error_set(e, ENOENT, "a captured machine has no threads that run");
+		return error_set(e, ENOENT, "not available with --sysroot: a captured machine runs no threads");
 	}
 	if (!context->tree) {
-		return error_set(e, ENOENT, "there is no job whose threads could run");
+		return error_set(e, ENOENT, "needs a running job");
 	}
 	int r = perf_open(&probe, 0, 1);
 	if (r < 0) {

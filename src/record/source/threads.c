@@ -523,10 +523,10 @@ static int threads_open(
 	struct cursor text;
 	(void)sink;
 	if (context->captured) {
-		return error_set(e, ENOENT, "a captured machine has no threads that run");
+		return error_set(e, ENOENT, "not available with --sysroot: a captured machine runs no threads");
 	}
 	if (!context->tree) {
-		return error_set(e, ENOENT, "there is no job whose threads could run");
+		return error_set(e, ENOENT, "needs a running job");
 	}
 	if (file_read_once(context->root_fd, "proc/self/schedstat", buffer, sizeof(buffer), &text,
 		    NULL) < 0) {

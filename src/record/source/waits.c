@@ -527,10 +527,11 @@ static int waits_open(
 	char buffer[256];
 	struct cursor text;
 	if (context->captured) {
-		return error_set(e, ENOENT, "a captured machine has no threads that wait");
+		return error_set(e, ENOENT,
+			"not available with --sysroot: a captured machine runs no threads");
 	}
 	if (!context->tree) {
-		return error_set(e, ENOENT, "there is no job whose threads could wait");
+		return error_set(e, ENOENT, "needs a running job");
 	}
 	if (file_read_once(context->root_fd, "proc/self/syscall", buffer, sizeof(buffer), &text,
 		    NULL) < 0 &&
