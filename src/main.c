@@ -46,7 +46,7 @@
 #include "cmd/command.h"
 #include "cmd/complete.h"
 #include "cmd/reading.h"
-#include "record/launch/option_table.h"
+#include "record/options.h"
 #include "show/json.h"
 
 struct command {
@@ -88,7 +88,7 @@ static void print_help(FILE *stream)
 		stream);
 	for (size_t i = 0; i < ARRAY_LENGTH(commands); i++) {
 		if (commands[i].summary) {
-			fprintf(stream, "  %-10s %s\n", commands[i].name, commands[i].summary);
+			fprintf(stream, "  %-11s %s\n", commands[i].name, commands[i].summary);
 		}
 	}
 	fputs("\nstrain help COMMAND   show the options of a command\nman strain            read "
@@ -134,9 +134,9 @@ static const struct command *find_command(const char *name)
 static int help(int argc, char **argv)
 {
 	char option[] = "--help";
-	if (argc < 2 || strcmp(argv[1], "--help") == 0) {
+	if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
 		print_help(stdout);
-		return STATUS_OK;
+		return command_flush();
 	}
 	const struct command *command = find_command(argv[1]);
 	if (!command || !is_known(command)) {
@@ -246,11 +246,11 @@ int main(int argc, char **argv)
 	const char *name = argv[1];
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
 		print_help(stdout);
-		return STATUS_OK;
+		return command_flush();
 	}
 	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
 		printf("strain %s\n", STRAIN_VERSION);
-		return STATUS_OK;
+		return command_flush();
 	}
 	const struct command *command = find_command(name);
 	return command ? command->run(argc - 1, argv + 1) : unknown_command(name);

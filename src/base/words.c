@@ -27,6 +27,9 @@ void words_append_number(struct text *t, double value)
 	double size = fabs(value);
 	if (size > 0 && size < 0.005) {
 		text_append_string(t, "under 0.01");
+	} else if (value >= 999.5 && value < 1e15) {
+		char count[32];
+		text_append_string(t, text_count(count, sizeof(count), (uint64_t)round(value)));
 	} else if (!append_unknown(t, value)) {
 		bool whole = fabs(value - round(value)) < 1e-9;
 		text_format(t, "%.*f", whole ? 0 : size < 0.095 ? 2 : size < 9.95 ? 1 : 0, value);

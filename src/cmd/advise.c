@@ -29,14 +29,13 @@
 #include "base/text.h"
 #include "base/whole_file.h"
 #include "base/words.h"
-#include "cmd/advise_overlay.h"
-#include "cmd/advise_what_if.h"
+#include "cmd/advise.h"
 #include "cmd/command.h"
 #include "cmd/reading.h"
 #include "probe/advice.h"
 #include "probe/placeholders.h"
 #include "probe/replay.h"
-#include "probe/stall_runs.h"
+#include "probe/stalls.h"
 #include "probe/tries.h"
 #include "record/job/limits.h"
 #include "record/job/name.h"
@@ -75,6 +74,33 @@ struct try_options {
 	const volatile sig_atomic_t *interrupted; // number of the signal; 0: continue
 };
 
+// The overlay of the runs -------------------------------------------------------------------------
+
+bool advise_overlay_find(
+	const char *directory, const char *folder, bool in_place, struct probe_overlay *ret)
+{
+	struct error e = {0};
+	const char *why = in_place ? "--in-place was given" : NULL;
+	if (probe_overlay_find(directory, folder, why, ret, &e) < 0) {
+		command_fail("%s", e.text);
+		probe_overlay_done(ret);
+		return false;
+	}
+	_cleanup_free_ char *sentence = probe_overlay_sentence(ret);
+	if (sentence) {
+		command_note("%s", sentence);
+	}
+	return true;
+}
+
+void advise_overlay_json(json_t *json, const struct probe_overlay *overlay)
+{
+	json_object_set_new(
+		json, "in_place", overlay ? json_boolean(overlay->in_place != NULL) : json_null());
+	json_object_set_new(
+		json, "in_place_reason", json_from_text(overlay ? overlay->in_place : NULL));
+}
+
 // Text --------------------------------------------------------------------------------------------
 //
 // Stalls as a table, as sentences and as JSON.
@@ -82,7 +108,7 @@ struct try_options {
 enum { TAIL_BYTES = 2000 };
 
 // In the order of the text: the possible rate, the actual one, the worst one.
-static const enum probe_kind shown[N_TRIALS] = {PROBE_COMPUTE, PROBE_WARM, PROBE_COLD};
+static const enum probe_kind shown[N_STALL_RUNS] = {PROBE_COMPUTE, PROBE_WARM, PROBE_COLD};
 
 // Prints a line on standard error while it works.
 static void advise_say(const char *text)
@@ -138,7 +164,7 @@ static struct table *rates_table(const struct stall_runs *runs, const struct col
 	if (table_new(columns, N_RATE, &table) < 0) {
 		return NULL;
 	}
-	for (size_t i = 0; i < N_TRIALS; i++) {
+	for (size_t i = 0; i < N_STALL_RUNS; i++) {
 		const struct probe *p = &runs->probes[shown[i]];
 		if (!isfinite(p->rate.rate.value) || table_row(table) < 0) {
 			continue;
@@ -1799,7 +1825,7 @@ int command_advise(int argc, char **argv)
 	             : o.stalls ? advise_stalls(&o, folder)
 	                        : advise_all(&o, folder);
 	if (!o.folder && folder && (o.tries || o.stalls || o.from)) {
-		stall_runs_remove(folder);
+		probe_remove_folder(folder);
 	}
 	return status;
 }

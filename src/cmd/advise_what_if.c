@@ -3,8 +3,6 @@
 //
 // strain advise --from.
 
-#include "cmd/advise_what_if.h"
-
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -19,7 +17,7 @@
 #include "base/installation.h"
 #include "base/text.h"
 #include "base/words.h"
-#include "cmd/advise_overlay.h"
+#include "cmd/advise.h"
 #include "cmd/command.h"
 #include "machine/cpus.h"
 #include "probe/dataset.h"

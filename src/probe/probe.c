@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <inttypes.h>
 #include <math.h>
 #include <sched.h>
@@ -31,6 +32,11 @@
 #include "runfile/amend.h"
 #include "runfile/reader.h"
 #include "runfile/still_running.h"
+
+// Least number of iterations for a rate. Batches that loader workers prepare in advance (usually
+// two each) are then at most a fifth of them.
+#define ITERATIONS_MIN 24
+#define ITERATIONS_PER_WORKER 10
 
 #define STEP_NS (100 * NS_PER_MS)
 // Examining the run file uses the job's machine: at most 1/LOOK_SHARE of the time.
@@ -162,7 +168,7 @@ static bool knows_rate(const struct watched *w, struct reader *reader, const str
 		return find_warm_epoch(a, phases, w->config->warm_epochs) >= 0;
 	}
 	double seconds = w->config->seconds > 0 ? w->config->seconds : PROBE_SECONDS;
-	bool known = stalls_rate_is_known(phases, w->config->error, seconds) ||
+	bool known = probe_rate_is_known(phases, w->config->error, seconds) ||
 	             (w->config->enough > 0 && seconds_since(w, phases) >= w->config->enough &&
 			     phases->steady >= ENOUGH_ITERATIONS);
 	return known && phases->steady >= needed_iterations(find_ahead(reader));
@@ -571,4 +577,37 @@ void probe_done(struct probe *p)
 	free(p->no_rate);
 	free(p->hooks_missing);
 	*p = (struct probe){0};
+}
+
+void probe_rate_of(const struct phases *p, struct probe_rate *ret)
+{
+	ret->iterations = p->steady;
+	ret->of_samples = isfinite(p->samples_per_s.value);
+	ret->rate = p->samples_per_s;
+	if (!ret->of_samples) {
+		ret->rate = (struct estimate){
+			1 / p->length_s.value, 1 / p->length_s.high, 1 / p->length_s.low};
+	}
+}
+
+bool probe_rate_is_known(const struct phases *p, double error, double seconds)
+{
+	struct probe_rate rate;
+	uint64_t needed = ITERATIONS_PER_WORKER * p->n_workers;
+	probe_rate_of(p, &rate);
+	return p->iterations_s >= seconds && p->steady >= ITERATIONS_MIN && p->steady >= needed &&
+	       (rate.rate.high - rate.rate.low) / 2 / rate.rate.value <= error;
+}
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *at)
+{
+	(void)status;
+	(void)at;
+	(void)!(type == FTW_DP ? rmdir(path) : unlink(path)); // whatever cannot be removed stays
+	return 0;
+}
+
+void probe_remove_folder(const char *folder)
+{
+	nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }

@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
-#include "probe/stalls.h"
+#include "run/phases.h"
 
 enum probe_end {
 	PROBE_KNOWN, // its rate is known with the requested precision
@@ -51,6 +51,13 @@ struct probe_config {
 	const volatile sig_atomic_t *interrupted; // if not 0, end the probe
 };
 
+// The rate of a run, per second: samples, or iterations if samples are not known.
+struct probe_rate {
+	struct estimate rate; // value NAN: missing
+	uint64_t iterations; // number of iterations in it
+	bool of_samples;
+};
+
 struct probe {
 	struct probe_rate rate;
 	enum probe_end end;
@@ -83,3 +90,17 @@ int probe_run(const struct probe_config *config, struct probe *ret, struct error
 // report that.
 void probe_note_end(const struct probe *p, const char *run);
 void probe_done(struct probe *p);
+
+// The rate of a run, without its warm-up.
+void probe_rate_of(const struct phases *p, struct probe_rate *ret);
+
+// Machines and storage vary over longer times than a few iterations show.
+#define PROBE_SECONDS 3
+
+// Whether the rate is known to within `error` (half the interval over the mean), from at least
+// `seconds` of iterations, and from so many iterations that the batches prefetched at the start are
+// few.
+bool probe_rate_is_known(const struct phases *p, double error, double seconds);
+
+// Removes a folder of runs and its content.
+void probe_remove_folder(const char *folder);

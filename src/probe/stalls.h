@@ -11,19 +11,15 @@
 
 #pragma once
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "run/phases.h"
+#include "base/error.h"
+#include "probe/dataset.h"
+#include "probe/probe.h"
 
-enum probe_kind { PROBE_WARM, PROBE_COMPUTE, PROBE_COLD, N_TRIALS };
-
-// One of the runs. `rate` is per second: samples, or iterations if samples are not known.
-struct probe_rate {
-	struct estimate rate; // value NAN: missing
-	uint64_t iterations; // number of iterations in it
-	bool of_samples;
-};
+enum probe_kind { PROBE_WARM, PROBE_COMPUTE, PROBE_COLD, N_STALL_RUNS };
 
 struct stalls {
 	// Shares of time; value NAN: missing. Negative: the run with the input was faster.
@@ -35,7 +31,7 @@ struct stalls {
 
 // Computes the stalls with 95 % intervals; the runs are independent. A stall is missing if a rate
 // is missing or their units differ.
-void stalls_compute(const struct probe_rate rates[N_TRIALS], struct stalls *ret);
+void stalls_compute(const struct probe_rate rates[N_STALL_RUNS], struct stalls *ret);
 
 // "compute", "warm", "cold"
 const char *stalls_probe_name(enum probe_kind kind);
@@ -45,13 +41,30 @@ bool stall_is_sure(const struct estimate *stall);
 // The smallest significant stall; NAN: not known.
 double stall_noise(const struct estimate *stall);
 
-// The rate of a run, without its warm-up.
-void probe_rate_of(const struct phases *p, struct probe_rate *ret);
+struct probe_overlay;
 
-// Machines and storage vary over longer times than a few iterations show.
-#define PROBE_SECONDS 3
+struct stall_config {
+	char *const *command; // ends with NULL
+	const char *folder; // must exist; for the runs, the job's output and lists of files
+	const struct probe_overlay *overlay; // of the job's working directory
+	double error; // relative error at which a rate is known
+	uint64_t limit_ns; // for one run
+	void (*say)(const char *text); // called with a line that describes the next step
+	const volatile sig_atomic_t *interrupted;
+};
 
-// Whether the rate is known to within `error` (half the interval over the mean), from at least
-// `seconds` of iterations, and from so many iterations that the batches prefetched at the start are
-// few.
-bool stalls_rate_is_known(const struct phases *p, double error, double seconds);
+// The runs: warm, compute, cold.
+struct stall_runs {
+	struct probe probes[N_STALL_RUNS];
+	char *missing[N_STALL_RUNS]; // why a rate is missing, for people; NULL if it is known
+	// Share of the dataset in the page cache at the start; NAN: not known.
+	double cached[N_STALL_RUNS];
+	struct dataset dataset;
+	struct stalls stalls;
+	char *failed_output; // of the run that failed; NULL: none
+};
+
+// Runs the command two to four times. Returns 0; -EINTR; another -errno if not even the warm run
+// gave a rate. Release ret in any case.
+int stall_runs_make(const struct stall_config *config, struct stall_runs *ret, struct error *e);
+void stall_runs_done(struct stall_runs *runs);

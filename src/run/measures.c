@@ -623,8 +623,9 @@ const struct measure measures[N_MEASURES] = {
 		NULL},
 	[MEASURE_LARGEST_BATCH] = {"largest_batch", "largest batch size", "{sample}",
 		MEASURE_KIND_COUNT, BETTER_MORE, true,
-		"strain advise: largest batch size that fits: the largest that ran, otherwise "
-		"the estimate.",
+		"strain advise: largest batch size that fits: the largest that ran; if runs of one "
+		"size need different amounts of memory, the largest that passes in nine of ten "
+		"runs; if none ran, the estimate.",
 		NULL},
 	[MEASURE_LARGEST_BATCH_LOW] = {"largest_batch_low", "largest batch size, low", "{sample}",
 		MEASURE_KIND_COUNT, BETTER_MORE, true,

@@ -27,7 +27,7 @@
 #include "show/panels.h"
 #include "study/prices.h"
 #include "verdict/evidence.h"
-#include "verdict/sentence.h"
+#include "verdict/causes.h"
 #include "verdict/tried.h"
 #include "verdict/verdict.h"
 
@@ -779,7 +779,7 @@ static void verdict_text(const struct verdict *v, json_t *lines)
 	if (*v->shares) {
 		json_array_append_new(lines, page_run_string(v->shares));
 	}
-	sentence_append_parts(&parts, v);
+	causes_append_parts(&parts, v);
 	append_line(lines, "In part: ", &parts);
 	if (v->confidence != CONFIDENCE_NONE) {
 		bool surer = *v->surer && v->confidence != CONFIDENCE_HIGH && v->n_causes > 0;

@@ -17,7 +17,7 @@
 #include "run/energy.h"
 #include "run/growth.h"
 #include "study/prices.h"
-#include "verdict/sentence.h"
+#include "verdict/causes.h"
 #include "verdict/thresholds.h"
 #include "verdict/evidence.h"
 #include "verdict/tried.h"
@@ -116,7 +116,7 @@ static void print_head(const struct page *p)
 static void print_parts(const struct page *p)
 {
 	_cleanup_text_ struct text line = {0};
-	sentence_append_parts(&line, p->a->verdict);
+	causes_append_parts(&line, p->a->verdict);
 	if (line.length > 0 && line.data) {
 		print_field(p, "In part", line.data);
 	}

@@ -436,3 +436,12 @@ void advice_suggest_at_epochs(struct advice_builder *b, double share)
 	text_append_string(&basis, "this time is spent in the first iterations of each epoch");
 	advice_suggest_at_most(b, share, &action, &basis);
 }
+
+void advice_append_gain(struct text *t, const struct suggestion *s)
+{
+	if (s->kind == GAIN_UNKNOWN || !isfinite(s->gain.value)) {
+		return;
+	}
+	text_append_string(t, s->kind == GAIN_AT_MOST ? "at most " : "about ");
+	text_format(t, "%.*f times faster", s->gain.value < 9.95 ? 1 : 0, s->gain.value);
+}

@@ -944,6 +944,11 @@ static double requests_reads(const struct facts *f, double waits)
 	return reads && kernel > 0 && faults < (1 - MOST) * kernel ? kernel : 0;
 }
 
+double cause_read_calls(const struct facts *f)
+{
+	return requests_reads(f, waits_in_steps(f, WAIT_STORAGE, false));
+}
+
 static double step_wait_share(const struct facts *f, const struct step_wait *wait)
 {
 	double share = waits_in_steps(f, wait->kind, wait->of_others);

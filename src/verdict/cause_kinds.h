@@ -130,6 +130,8 @@ bool cause_batches_at_a_lock(const struct facts *f);
 // CPUs (cause_cpu.c) ------------------------------------------------------------------------------
 
 double cause_computing_threads(const struct facts *f);
+// Share of an iteration that many short reads from storage take the kernel, besides waiting.
+double cause_read_calls(const struct facts *f);
 // The cost of other programs for a job whose training thread sleeps until its other threads had a
 // CPU.
 double cause_dilation(const struct facts *f);

@@ -20,8 +20,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "verdict/facts.h"
 #include "verdict/cause_kinds.h"
+#include "verdict/facts.h"
 #include "verdict/types.h"
 
 // Uses only the facts.
@@ -40,3 +40,15 @@ const char *gain_kind_name(enum gain_kind kind);
 // Appends to ret->suggestions, in the order of the causes, the largest gain first within a cause.
 // Returns 0 or -ENOMEM.
 int causes_advise(const struct facts *f, const struct causes *c, struct verdict *ret);
+
+// "input-bound (preparation on the CPU): each iteration waits 61 % of its time for batches ..."
+void causes_append_headline(struct text *t, const struct facts *f, const struct cause *cause);
+// If computing is first, appends the largest cause that could be removed: "; next cause: child
+// processes, 16 %".
+void causes_append_second(struct text *t, const struct facts *f, const struct causes *c);
+// Appends all causes beside the first; nothing if the verdict does not come from causes.
+void causes_append_parts(struct text *t, const struct verdict *v);
+// Appends the shares of an iteration: "data 61 %, forward 12 % ... (+-1 %, 1,430 iterations)".
+void causes_append_shares(struct text *t, const struct facts *f);
+// Appends how to raise the confidence; nothing if that is not possible.
+void causes_append_needed(struct text *t, const struct facts *f, const struct causes *c);

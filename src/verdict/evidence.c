@@ -12,12 +12,13 @@
 
 #include "base/words.h"
 #include "run/analysis.h"
+#include "run/gpu_facts.h"
+#include "run/growth.h"
 #include "run/names.h"
 #include "run/profile.h"
 #include "run/query.h"
+#include "verdict/cause_kinds.h"
 #include "verdict/facts.h"
-#include "run/gpu_facts.h"
-#include "run/growth.h"
 #include "verdict/thresholds.h"
 
 // Gpu evidence ------------------------------------------------------------------------------------
@@ -582,6 +583,12 @@ static int put_workers(const struct facts *f, struct verdict *v)
 	return evidence_put(v, "loader workers", &value, NAME_CPU_TIME);
 }
 
+static void append_samples(struct text *t, uint64_t samples)
+{
+	char count[32];
+	text_format(t, " (%s samples)", text_count(count, sizeof(count), samples));
+}
+
 static int put_looks(struct verdict *v, const char *what, const struct wait_facts *waits)
 {
 	struct text value = {0};
@@ -592,7 +599,7 @@ static int put_looks(struct verdict *v, const char *what, const struct wait_fact
 	if (value.length == 0) {
 		return 0;
 	}
-	text_format(&value, " (%llu samples)", (unsigned long long)waits->looks);
+	append_samples(&value, waits->looks);
 	return evidence_put(v, what, &value, NAME_WAIT "looks");
 }
 
@@ -696,8 +703,7 @@ static int put_samples(const struct facts *f, struct verdict *v)
 			code_facts_append(&value, groups[i]);
 		}
 		if (value.length > 0) {
-			text_format(
-				&value, " (%llu samples)", (unsigned long long)groups[i]->samples);
+			append_samples(&value, groups[i]->samples);
 			r = evidence_put(v, code_group_name((enum code_group)i), &value,
 				"strain.profile.samples");
 		}
@@ -789,6 +795,12 @@ static int put_storage(const struct facts *f, struct verdict *v)
 		text_append_string(&value, ", of which ");
 		words_append_bytes(&value, s->refault_rate);
 		text_append_string(&value, "/s had just been evicted from the page cache");
+	}
+	double calls = cause_read_calls(f);
+	if (calls > 0) {
+		text_append_string(&value, "; short reads take the kernel ");
+		words_append_percent(&value, calls);
+		text_append_string(&value, " of each iteration, besides waiting");
 	}
 	return evidence_put(
 		v, "reading", &value, s->refault_rate >= 1e5 ? NAME_REFAULTS : NAME_READ_STORAGE);

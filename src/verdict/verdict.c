@@ -29,7 +29,6 @@
 #include "run/unit.h"
 #include "run/gpu_facts.h"
 #include "run/growth.h"
-#include "verdict/sentence.h"
 #include "verdict/thresholds.h"
 #include "verdict/evidence.h"
 #include "verdict/tried.h"
@@ -898,8 +897,8 @@ static void judge_by_causes(
 	if (!ret->confidence && c->n > 0) {
 		ret->confidence = causes_confidence(f, c);
 		ret->bottleneck = c->items[0].bottleneck;
-		sentence_append_headline(&opinion->headline, f, &c->items[0]);
-		sentence_append_second(&opinion->headline, f, c);
+		causes_append_headline(&opinion->headline, f, &c->items[0]);
+		causes_append_second(&opinion->headline, f, c);
 	}
 }
 
@@ -915,7 +914,7 @@ static void append_first(struct opinion *opinion, const struct verdict *v)
 			tried_append(t, first->tried);
 		} else if (first->gain.value >= 1.05) {
 			text_append_string(t, ": ");
-			sentence_append_gain(t, first);
+			advice_append_gain(t, first);
 		}
 	}
 }
@@ -954,10 +953,10 @@ int verdict_build(const struct analysis *a, struct verdict *ret)
 	if (r == 0 && whole) {
 		r = causes_advise(&facts, &causes, ret);
 		r = r < 0 ? r : tried_apply(ret);
-		sentence_append_surer(&surer, &facts, &causes);
+		causes_append_needed(&surer, &facts, &causes);
 		append_first(&opinion, ret);
 	}
-	sentence_append_shares(&shares, &facts);
+	causes_append_shares(&shares, &facts);
 	memory_breakdown_find(a, &ret->memory);
 	ret->marking = strdup(whole && !facts.iterations ? way_to_marks(a) : "");
 	ret->headline = text_steal(&opinion.headline);

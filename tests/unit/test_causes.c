@@ -16,7 +16,6 @@
 
 #include "verdict/advice.h"
 #include "verdict/causes.h"
-#include "verdict/sentence.h"
 #include "base/cleanup.h"
 #include "job_facts.h"
 #include "messages.h"
@@ -357,9 +356,9 @@ static void sentences_and_advice_fit(void **state)
 		struct verdict v = {0};
 		_cleanup_text_ struct text headline = {0}, shares = {0}, surer = {0};
 		causes_find(&f, &c);
-		sentence_append_headline(&headline, &f, &c.items[0]);
-		sentence_append_shares(&shares, &f);
-		sentence_append_surer(&surer, &f, &c);
+		causes_append_headline(&headline, &f, &c.items[0]);
+		causes_append_shares(&shares, &f);
+		causes_append_needed(&surer, &f, &c);
 		assert_non_null(headline.data);
 		assert_null(strstr(headline.data, "?")); // everything it says is known
 		if (headline.length > 112) {
@@ -411,7 +410,7 @@ static void what_is_not_known_is_not_sure(void **state)
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_VALIDATION);
 	_cleanup_text_ struct text t = {0};
 	f.validates_alone = 0;
-	sentence_append_headline(&t, &f, &c.items[0]);
+	causes_append_headline(&t, &f, &c.items[0]);
 	assert_non_null(strstr(t.data, ", on rank 0 only"));
 	struct verdict v = {0};
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
@@ -671,7 +670,7 @@ static void assert_ranks_headline(struct facts *f, const char *says)
 {
 	_cleanup_text_ struct text t = {0};
 	const struct cause cause = {BOTTLENECK_RANKS, {0.6, NAN, NAN}, 0.6};
-	sentence_append_headline(&t, f, &cause);
+	causes_append_headline(&t, f, &cause);
 	assert_says(t.data, says);
 }
 
@@ -739,7 +738,7 @@ static void libraries_that_a_step_calls(void **state)
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_HOST);
 	assert_float_equal(c.items[0].share.value, 0.85, 1e-9);
 	assert_int_equal(causes_confidence(&f, &c), CONFIDENCE_HIGH);
-	sentence_append_headline(&t, &f, &c.items[0]);
+	causes_append_headline(&t, &f, &c.items[0]);
 	assert_says(t.data, "host-bound: libraries ... 85 % of each iteration, mostly "
 			    "sqlite3VdbeExec (libsqlite3.so.0)");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
@@ -789,7 +788,7 @@ static void steps_of_short_operations(void **state)
 	assert_float_equal(share, 0.60 + 0.15, 0.01); // some of Python's prepares the batches
 	const struct cause *compute = causes_get(&c, BOTTLENECK_COMPUTE);
 	assert_true(!compute || compute->share.value < 0.26);
-	sentence_append_headline(&t, &f, &c.items[0]);
+	causes_append_headline(&t, &f, &c.items[0]);
 	assert_says(t.data,
 		"host-bound: Python and the many short operations of forward ... take 75 %");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
@@ -844,7 +843,7 @@ static void short_operations_outside_phases(void **state)
 	assert_float_equal(c.items[0].share.value, 0.18 + 0.21 + 0.06, 1e-9);
 	assert_true(causes_get(&c, BOTTLENECK_COMPUTE)->share.value <= 0.57);
 	assert_int_equal(causes_confidence(&f, &c), CONFIDENCE_HIGH);
-	sentence_append_headline(&t, &f, &c.items[0]);
+	causes_append_headline(&t, &f, &c.items[0]);
 	assert_says(t.data, "host-bound: Python and the short operations ... outside all phases "
 			    "take 34 % of each iteration");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
@@ -858,7 +857,7 @@ static void short_operations_outside_phases(void **state)
 	verdict_done(&v);
 	f.lines.looks = 300;
 	f.lines.outside = (struct line_place){.share = 0.62, .place = "train.py:62 iou()"};
-	sentence_append_headline(&line, &f, &c.items[0]);
+	causes_append_headline(&line, &f, &c.items[0]);
 	assert_says(line.data, "... mostly in train.py:62 iou()");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_says(
@@ -895,7 +894,7 @@ static void operations_that_are_not_short(void **state)
 	f.code.share[CODE_INTERPRETER] = 0.35;
 	causes_find(&f, &c);
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_HOST);
-	sentence_append_headline(&t, &f, &c.items[0]);
+	causes_append_headline(&t, &f, &c.items[0]);
 	assert_says(t.data, "host-bound: Python and the short operations that it calls take 39 % "
 			    "of each iteration");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
@@ -975,7 +974,7 @@ static void objects_that_are_handed_over(void **state)
 	causes_find(&f, &c);
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_HOST);
 	assert_float_equal(c.items[0].share.value, 0.84 + 0.6 - 0.57, 1e-9);
-	sentence_append_headline(&t, &f, &c.items[0]);
+	causes_append_headline(&t, &f, &c.items[0]);
 	assert_says(t.data, "... receiving batches that are already prepared");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_says(v.suggestions[0].action, "return tensors");
@@ -1005,7 +1004,7 @@ static void collections_that_hooks_timed(void **state)
 	f.collections = (struct collection_facts){0, 0.6, 0.08, 1, NAN};
 	causes_find(&f, &c);
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_HOST);
-	sentence_append_headline(&t, &f, &c.items[0]);
+	causes_append_headline(&t, &f, &c.items[0]);
 	assert_says(t.data, "... Python's garbage collection takes 60 % of each iteration");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_string_equal(v.suggestions[0].action, "do not call gc.collect() in each step");
@@ -1035,7 +1034,7 @@ static void work_that_spans_name(void **state)
 	f.named[NAMED_JAX_COMPILE] = (struct named_facts){0.91, 0.95, 0.95, 1.8, 0};
 	causes_find(&f, &c);
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_HOST);
-	sentence_append_headline(&t, &f, &c.items[0]);
+	causes_append_headline(&t, &f, &c.items[0]);
 	assert_string_equal(t.data,
 		"host-bound: recompiling functions takes 91 % of each iteration "
 		"(0.9 times per iteration)");
@@ -1047,7 +1046,7 @@ static void work_that_spans_name(void **state)
 	f.steady = 100;
 	text_clear(&t);
 	causes_find(&f, &c);
-	sentence_append_headline(&t, &f, &c.items[0]);
+	causes_append_headline(&t, &f, &c.items[0]);
 	assert_string_equal(t.data,
 		"host-bound: recompiling functions takes 92 % of each iteration "
 		"(0.5 times per iteration, none in the last 20)");
@@ -1073,7 +1072,7 @@ static void work_that_spans_name(void **state)
 	f.named[NAMED_KERAS_PREDICT] = (struct named_facts){0.8, 4, 1, 0.06, 0};
 	text_clear(&t);
 	causes_find(&f, &c);
-	sentence_append_headline(&t, &f, &c.items[0]);
+	causes_append_headline(&t, &f, &c.items[0]);
 	assert_string_equal(t.data,
 		"host-bound: short calls of Model.predict take 80 % of each iteration "
 		"(4 times per iteration)");
@@ -1131,7 +1130,7 @@ static void shapes_that_are_compiled_once_each(void **state)
 	f.compiling = 5;
 	causes_find(&f, &c);
 	assert_share(&c, BOTTLENECK_COMPILE, 0.94);
-	sentence_append_headline(&t, &f, causes_get(&c, BOTTLENECK_COMPILE));
+	causes_append_headline(&t, &f, causes_get(&c, BOTTLENECK_COMPILE));
 	assert_non_null(strstr(t.data, "takes 94 % of training: 47.0 s, in 5 iterations"));
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	const struct suggestion *pad = suggests(&v, "pad batches to one size");
@@ -1165,7 +1164,7 @@ static void operations_that_are_not_compiled(void **state)
 	f.code.cpus = 0.5;
 	causes_find(&f, &c);
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_HOST);
-	sentence_append_headline(&t, &f, &c.items[0]);
+	causes_append_headline(&t, &f, &c.items[0]);
 	assert_string_equal(
 		t.data, "host-bound: operations that are not compiled take 50 % of each iteration");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
@@ -1185,7 +1184,7 @@ static void collections_while_batches_are_prepared(void **state)
 	f.collections = (struct collection_facts){0.5, 0, 0.08, 0.01, NAN};
 	causes_find(&f, &c);
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_INPUT);
-	sentence_append_headline(&t, &f, &c.items[0]);
+	causes_append_headline(&t, &f, &c.items[0]);
 	assert_says(t.data, "... Python's garbage collection takes 50 %");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	const struct suggestion *freeze = suggests(
@@ -1229,7 +1228,7 @@ static void a_lock_that_a_computing_thread_holds(void **state)
 	causes_find(&f, &c);
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_BLOCKED);
 	assert_float_equal(c.items[0].share.value, 0.34, 0.001);
-	sentence_append_headline(&t, &f, &c.items[0]);
+	causes_append_headline(&t, &f, &c.items[0]);
 	assert_says(t.data, "... another thread of its process that computes, which takes 34 %");
 
 	f.all_in_other = NAN; // no samples by phase
@@ -1264,7 +1263,7 @@ static void short_waits_for_fsync(void **state)
 	add_step_waits(&f, WAIT_FSYNC, 0.11, 239, 0.11);
 	causes_find(&f, &c);
 	assert_share(&c, BOTTLENECK_CHECKPOINT, 0.3);
-	sentence_append_headline(&t, &f, causes_get(&c, BOTTLENECK_CHECKPOINT));
+	causes_append_headline(&t, &f, causes_get(&c, BOTTLENECK_CHECKPOINT));
 	assert_says(t.data, "waiting until files are on the disk (fsync) takes 30 % of training");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_non_null(suggests(&v, "write and commit half as often"));
@@ -1308,11 +1307,11 @@ static void a_line_with_most_of_forward(void **state)
 		.share = 0.7, .error = 0.05, .place = "train.py:56 and 58 Block.forward()"};
 	causes_find(&f, &c);
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_COMPUTE);
-	sentence_append_headline(&t, &f, &c.items[0]);
+	causes_append_headline(&t, &f, &c.items[0]);
 	assert_says(
 		t.data, "compute-bound: ... forward mostly in train.py:56 and 58 Block.forward()");
 	f.lines.forward.loop = true;
-	sentence_append_headline(&loop, &f, &c.items[0]);
+	causes_append_headline(&loop, &f, &c.items[0]);
 	assert_null(strstr(loop.data, "forward mostly"));
 }
 
@@ -1407,7 +1406,7 @@ static void a_pipeline_that_runs_python(void **state)
 	f.thread_lines.n_tops = 1;
 	f.thread_lines.data = (struct line_place){.share = 0.9, .place = "train.py:14 smooth()"};
 	causes_find(&f, &c);
-	sentence_append_headline(&said, &f, causes_get(&c, BOTTLENECK_INPUT));
+	causes_append_headline(&said, &f, causes_get(&c, BOTTLENECK_INPUT));
 	assert_non_null(strstr(said.data, "mostly in train.py:14 smooth()"));
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_non_null(suggests(&v, "prepare in several processes"));
@@ -1430,7 +1429,7 @@ static void a_pipeline_that_runs_python(void **state)
 	assert_non_null(suggests(&v, "reduce preparation: map whole batches where"));
 	verdict_done(&v);
 	text_clear(&said);
-	sentence_append_headline(&said, &f, causes_get(&c, BOTTLENECK_INPUT));
+	causes_append_headline(&said, &f, causes_get(&c, BOTTLENECK_INPUT));
 	assert_null(strstr(said.data, "mostly in"));
 	text_done(&said);
 }
@@ -1546,7 +1545,7 @@ static void python_in_a_function_of_the_loss(void **state)
 		.share = 0.66, .error = 0.04, .place = "train.py:99 Loss.assign()"};
 	causes_find(&f, &c);
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_HOST);
-	sentence_append_headline(&t, &f, &c.items[0]);
+	causes_append_headline(&t, &f, &c.items[0]);
 	assert_non_null(strstr(t.data, "; train.py:99 Loss.assign() has 66 % of the samples"));
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	const struct suggestion *s = suggests(&v, "vectorise train.py:99 Loss.assign()");
@@ -1633,7 +1632,7 @@ static void computing_outside_the_model(void **state)
 	f.lines.outside = (struct line_place){.share = 0.95, .place = "train.py:41 describe()"};
 	causes_find(&f, &c);
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_COMPUTE);
-	sentence_append_headline(&t, &f, &c.items[0]);
+	causes_append_headline(&t, &f, &c.items[0]);
 	assert_non_null(strstr(t.data,
 		"outside modules, backward and optimizer, mostly in train.py:41 describe()"));
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
@@ -1761,7 +1760,7 @@ static void numpy_outside_phases(void **state)
 	assert_float_equal(host->share.value, 0.25 + 0.02, 0.011);
 	const struct cause *compute = causes_get(&c, BOTTLENECK_COMPUTE);
 	assert_true(!compute || compute->share.value <= 0.57 + 0.04 + 1e-9);
-	sentence_append_headline(&t, &f, host);
+	causes_append_headline(&t, &f, host);
 	assert_says(t.data, "host-bound: libraries outside the framework take 25 % of each "
 			    "iteration, mostly NumPy");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
@@ -1778,12 +1777,12 @@ static void numpy_outside_phases(void **state)
 	causes_find(&f, &c);
 	host = causes_get(&c, BOTTLENECK_HOST);
 	assert_float_equal(host->share.value, 1.4 * 0.25 + 0.02, 0.011);
-	sentence_append_headline(&t, &f, host);
+	causes_append_headline(&t, &f, host);
 	assert_says(t.data, "host-bound: libraries outside the framework take 35 % of each "
 			    "iteration, mostly NumPy, called in train.py:33 features()");
 	f.lines.outside.share = 0.4; // not most of it
 	text_clear(&t);
-	sentence_append_headline(&t, &f, host);
+	causes_append_headline(&t, &f, host);
 	assert_null(strstr(t.data, "train.py:33"));
 }
 
@@ -1855,7 +1854,7 @@ static void operations_one_by_one(void **state)
 	f.code.share[CODE_FRAMEWORK] = 0.43;
 	causes_find(&f, &c);
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_HOST);
-	sentence_append_headline(&t, &f, &c.items[0]);
+	causes_append_headline(&t, &f, &c.items[0]);
 	assert_says(t.data,
 		"host-bound: Keras runs eagerly (run_eagerly), one operation at a time; "
 		"the Python interpreter takes");
@@ -1886,7 +1885,7 @@ static void sequences_that_are_padded(void **state)
 	f.padding = 0.86;
 	f.padding_common = 0.75;
 	_cleanup_text_ struct text t = {0};
-	sentence_append_headline(&t, &f, &c.items[0]);
+	causes_append_headline(&t, &f, &c.items[0]);
 	assert_non_null(strstr(t.data, "; 86 % of the tokens are padding"));
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	s = suggests(&v, "batch sequences of similar length"); // 0.11 of the remaining 0.25
@@ -1960,7 +1959,7 @@ static void few_batches_are_late(void **state)
 	causes_find(&f, &c);
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_INPUT);
 	assert_float_equal(c.items[0].share.value, 0.32, 1e-9);
-	sentence_append_headline(&t, &f, &c.items[0]);
+	causes_append_headline(&t, &f, &c.items[0]);
 	assert_says(t.data, "... one batch in 177 is late, by 300 ms on average; waiting for late "
 			    "batches takes 32 %");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
@@ -2097,7 +2096,7 @@ static void one_slow_start_of_an_epoch_is_not_first(void **state)
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_COMPUTE);
 	assert_non_null(causes_get(&c, BOTTLENECK_HOST));
 	_cleanup_text_ struct text second = {0};
-	sentence_append_second(&second, &f, &c); // nor is it shown to be there
+	causes_append_second(&second, &f, &c); // nor is it shown to be there
 	assert_int_equal(second.length, 0);
 	f.share[PHASE_OTHER].low = 0.33; // each of them begins so
 	causes_find(&f, &c);
@@ -2113,12 +2112,12 @@ static void what_can_be_taken_away_is_named_beside_computing(void **state)
 	causes_find(&f, &c);
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_COMPUTE);
 	_cleanup_text_ struct text second = {0};
-	sentence_append_second(&second, &f, &c);
+	causes_append_second(&second, &f, &c);
 	assert_string_equal(second.data, "; next cause: child processes, 16 %");
 	add_looks(&f.waits, WAIT_CHILD, 0.07);
 	causes_find(&f, &c);
 	_cleanup_text_ struct text little = {0};
-	sentence_append_second(&little, &f, &c);
+	causes_append_second(&little, &f, &c);
 	assert_int_equal(little.length, 0);
 }
 

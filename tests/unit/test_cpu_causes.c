@@ -17,7 +17,6 @@
 #include "verdict/advice.h"
 #include "verdict/cause_kinds.h"
 #include "verdict/causes.h"
-#include "verdict/sentence.h"
 #include "base/cleanup.h"
 #include "job_facts.h"
 #include "messages.h"
@@ -27,7 +26,7 @@ static void assert_headline(const struct facts *f, const char *says)
 {
 	_cleanup_text_ struct text t = {0};
 	const struct cause cause = {BOTTLENECK_CONTENTION, {0.2, NAN, NAN}, 0.2};
-	sentence_append_headline(&t, f, &cause);
+	causes_append_headline(&t, f, &cause);
 	assert_says(t.data, says);
 }
 
@@ -331,7 +330,7 @@ static void more_threads_than_cpus(void **state)
 	assert_share(&c, BOTTLENECK_THREADS, 0.45);
 	assert_null(causes_get(&c, BOTTLENECK_CONTENTION));
 	assert_int_equal(causes_confidence(&f, &c), CONFIDENCE_MEDIUM);
-	sentence_append_headline(&t, &f, &c.items[0]);
+	causes_append_headline(&t, &f, &c.items[0]);
 	assert_says(t.data, "... 4 threads ... 2 CPUs ... 45 %");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_says(v.suggestions[0].action, "OMP_NUM_THREADS=2, or torch.set_num_threads");

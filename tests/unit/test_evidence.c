@@ -15,7 +15,6 @@
 
 #include "verdict/advice.h"
 #include "verdict/causes.h"
-#include "verdict/sentence.h"
 #include "base/cleanup.h"
 #include "job_facts.h"
 #include "messages.h"
@@ -35,7 +34,7 @@ static void assert_first(const struct facts *f, enum bottleneck expected, double
 			confidence_name(causes_confidence(f, &c)), bottleneck_name(expected), share,
 			confidence_name(confidence));
 	}
-	sentence_append_headline(&t, f, &c.items[0]);
+	causes_append_headline(&t, f, &c.items[0]);
 	assert_says(t.data, says);
 }
 

@@ -28,7 +28,7 @@ static void near(double found, double expected)
 static void test_shares_of_time(void **state)
 {
 	(void)state;
-	const struct probe_rate rates[N_TRIALS] = {[PROBE_COMPUTE] = rate(400, 4),
+	const struct probe_rate rates[N_STALL_RUNS] = {[PROBE_COMPUTE] = rate(400, 4),
 		[PROBE_WARM] = rate(300, 3),
 		[PROBE_COLD] = rate(150, 15)};
 	struct stalls s;
@@ -44,7 +44,7 @@ static void test_shares_of_time(void **state)
 static void test_chance_is_no_stall(void **state)
 {
 	(void)state;
-	const struct probe_rate rates[N_TRIALS] = {[PROBE_COMPUTE] = rate(300, 9),
+	const struct probe_rate rates[N_STALL_RUNS] = {[PROBE_COMPUTE] = rate(300, 9),
 		[PROBE_WARM] = rate(298, 9),
 		[PROBE_COLD] = rate(305, 9)};
 	struct stalls s;
@@ -62,7 +62,7 @@ static void test_chance_is_no_stall(void **state)
 static void test_contention_makes_intervals_wide(void **state)
 {
 	(void)state;
-	const struct probe_rate rates[N_TRIALS] = {[PROBE_COMPUTE] = rate(250, 2.5),
+	const struct probe_rate rates[N_STALL_RUNS] = {[PROBE_COMPUTE] = rate(250, 2.5),
 		[PROBE_WARM] = rate(300, 3),
 		[PROBE_COLD] = rate(270, 2.7)};
 	struct stalls s;
@@ -79,7 +79,7 @@ static void test_contention_makes_intervals_wide(void **state)
 static void test_what_is_missing(void **state)
 {
 	(void)state;
-	struct probe_rate rates[N_TRIALS] = {[PROBE_COMPUTE] = nothing,
+	struct probe_rate rates[N_STALL_RUNS] = {[PROBE_COMPUTE] = nothing,
 		[PROBE_WARM] = rate(300, 9),
 		[PROBE_COLD] = rate(100, 1)};
 	struct stalls s;
@@ -111,16 +111,16 @@ static void test_when_a_rate_is_known(void **state)
 {
 	(void)state;
 	struct phases p = run_of(100, 10, 0.002);
-	assert_true(stalls_rate_is_known(&p, 0.03, PROBE_SECONDS));
-	assert_false(stalls_rate_is_known(&p, 0.01, PROBE_SECONDS));
+	assert_true(probe_rate_is_known(&p, 0.03, PROBE_SECONDS));
+	assert_false(probe_rate_is_known(&p, 0.01, PROBE_SECONDS));
 	p.n_workers = 11; // each of which prepared batches before the first was taken
-	assert_false(stalls_rate_is_known(&p, 0.03, PROBE_SECONDS));
+	assert_false(probe_rate_is_known(&p, 0.03, PROBE_SECONDS));
 	p = run_of(10, 10, 0.002);
-	assert_false(stalls_rate_is_known(&p, 0.03, PROBE_SECONDS));
+	assert_false(probe_rate_is_known(&p, 0.03, PROBE_SECONDS));
 	p = run_of(100, 1, 0.002);
-	assert_false(stalls_rate_is_known(&p, 0.03, PROBE_SECONDS));
+	assert_false(probe_rate_is_known(&p, 0.03, PROBE_SECONDS));
 	p = run_of(100, 10, NAN);
-	assert_false(stalls_rate_is_known(&p, 0.03, PROBE_SECONDS));
+	assert_false(probe_rate_is_known(&p, 0.03, PROBE_SECONDS));
 }
 
 static void test_iterations_where_nobody_counts_samples(void **state)

@@ -17,7 +17,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "record/launch/launcher.h"
-#include "record/launch/option_table.h"
+#include "record/options.h"
 #include "record/launch/say.h"
 #include "record/output/output.h"
 #include "runfile/database.h"

@@ -3,7 +3,7 @@
 //
 // The options of `strain run`, one per row.
 
-#include "record/launch/option_table.h"
+#include "record/options.h"
 
 #include <stddef.h>
 
@@ -15,11 +15,11 @@ const struct argp_option run_option_table[] = {
 	{"force", OPTION_FORCE, NULL, 0, "overwrite FILE if it exists", 0},
 	{"interval", OPTION_INTERVAL, "TIME", 0,
 		"sample the job's processes every TIME, 100us to 60s (default: 50ms; 20ms at the "
-                "start and while epochs are short)",
+		"start and while epochs are short)",
 		0},
 	{"overhead", OPTION_OVERHEAD, "PERCENT", 0,
 		"sample less often if recording would use more than PERCENT of one CPU (default: "
-                "1%; unlimited if --interval is given alone)",
+		"1%; unlimited if --interval is given alone)",
 		0},
 	{"label", OPTION_LABEL, "NAME=VALUE", 0,
 		"attach a label for selecting and comparing runs; may be repeated; ranks and the "
@@ -46,7 +46,7 @@ const struct argp_option run_option_table[] = {
 		0},
 	{"memory", OPTION_MEMORY, "SIZE", 0,
 		"limit the memory of the job to SIZE (4GiB); the kernel kills a job that exceeds "
-                "it; "
+		"it; "
 		"needs a writable cgroup",
 		0},
 	{"disk-read", OPTION_DISK_READ, "RATE", 0,
@@ -66,7 +66,7 @@ const struct argp_option run_option_table[] = {
 	{"lines", OPTION_LINES, NULL, 0,
 		"sample the line of the script that each Python process executes, 20 times a "
 		"second until the end (default: a few hundred samples of PyTorch, Keras and JAX "
-                "jobs)",
+		"jobs)",
 		0},
 	{"no-verdict", OPTION_NO_VERDICT, NULL, 0,
 		"skip the verdict and summary; the first command that reads the run computes "

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain advise --from: predicts a recorded job on another machine. It runs the job only with
-// --verify.
+// What the questions of strain advise share, and --from (advise_what_if.c): it predicts a recorded
+// job on another machine, and runs the job only with --verify.
 
 #pragma once
 
+#include <jansson.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "probe/overlay.h"
 #include "probe/what_if.h"
 
 struct what_if_options {
@@ -29,3 +31,10 @@ struct what_if_options {
 
 // Returns an exit status.
 int advise_what_if(const struct what_if_options *o);
+
+// Finds out whether probes can run over an overlay (probe_overlay_find), and says what they may
+// overwrite. Returns false after it has printed the reason.
+bool advise_overlay_find(
+	const char *directory, const char *folder, bool in_place, struct probe_overlay *ret);
+// Adds whether probes ran in place, and why. NULL: none ran.
+void advise_overlay_json(json_t *json, const struct probe_overlay *overlay);
