@@ -17,6 +17,7 @@ plain_path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 asan_options=detect_stack_use_after_return=1
 ubsan_options=print_stacktrace=1:halt_on_error=1
 tsan_options=second_deadlock_stack=1
+release_options=(-Dbuildtype=release -Db_ndebug=true -Dpages=disabled -Dworkloads=disabled)
 all_legs=(release address thread valgrind user browser bundle)
 log=$(mktemp -d) || exit 1
 trap 'rm -rf "$log"' EXIT
@@ -78,18 +79,16 @@ count_found() {
 	done
 }
 
-# gcc at -O3 and without asserts: other warnings, and other timings where there are threads. What prints
-# is as in `make test`.
+# gcc at -O3 and without asserts: other warnings, and other timings where there are threads.
 leg_release() {
 	# Here the long ones too: a hundred kills, a bomb of 5000 processes.
-	STRAIN_KILLS=100 STRAIN_BOMB=5000 suites release 'unit fuzz threads' \
-		-Dbuildtype=release -Db_ndebug=true -Dworkloads=disabled
+	STRAIN_KILLS=100 STRAIN_BOMB=5000 suites release 'unit fuzz threads' "${release_options[@]}"
 }
 
-# What an ordinary user cannot test has a build with sanitizers here, the rest in the leg `user`.
+# Of what is typed, what reads something from outside, and what only root can test.
 leg_address() {
-	CC=clang suites address 'unit fuzz root' -Db_sanitize=address,undefined -Db_lundef=false \
-		-Dworkloads=disabled
+	CC=clang suites address 'unit fuzz root input' -Db_sanitize=address,undefined \
+		-Db_lundef=false -Dworkloads=disabled
 }
 
 leg_thread() {
@@ -120,20 +119,20 @@ leg_browser() {
 	ordinary browser web
 }
 
-# The leg `address` has compiled the same: a copy of its build, if there is one, saves a whole one. Meson
-# configures the copy anew for its new folder. address_build FOLDER
-address_build() {
-	if [ -e "$BUILD-address/build.ninja" ] && [ ! -e "$1" ]; then
-		cp -a "$BUILD-address" "$1" && rm -f "$1/.found"
+# The leg `release` has compiled the same: a copy of its build, if there is one, saves a whole one. Meson
+# configures the copy again for its new folder. release_build FOLDER
+release_build() {
+	if [ -e "$BUILD-release/build.ninja" ] && [ ! -e "$1" ]; then
+		cp -a "$BUILD-release" "$1" && rm -f "$1/.found"
 	fi
 }
 
-# A copy of the sources that belongs to nobody in particular, built with sanitizers and tested by him. In
-# no folder like /tmp, from where nothing is put into jobs.
+# A copy of the sources that belongs to nobody in particular, built and tested by him. In no folder like
+# /tmp, from where nothing is put into jobs.
 leg_user() {
 	if [ "$(id -u)" != 0 ]; then # this is one
-		address_build "$BUILD-user" || return 1
-		CC=clang suites user 'unit cli -jobs' -Db_sanitize=address,undefined -Db_lundef=false -Dworkloads=disabled
+		release_build "$BUILD-user" || return 1
+		suites user 'unit cli -jobs' "${release_options[@]}"
 		return
 	fi
 	local home
@@ -141,21 +140,17 @@ leg_user() {
 	mkdir "$home/strain"
 	git -c safe.directory='*' ls-files -z -c -o --exclude-standard |
 		tar -c --null -T - --ignore-failed-read 2>/dev/null | tar -x -C "$home/strain"
-	address_build "$home/strain/build" || return 1
-	mkdir "$home/found"
+	release_build "$home/strain/build" || return 1
 	chown -R 65534:65534 "$home"
 	(
 		cd "$home/strain" || exit 1
-		without_random_addresses setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs \
-			env -i PATH="$plain_path" HOME="$home" LANG=C.UTF-8 TMPDIR="$home" BUILD=build CC=clang \
+		setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs \
+			env -i PATH="$plain_path" HOME="$home" LANG=C.UTF-8 TMPDIR="$home" BUILD=build \
 			MESON_TESTTHREADS="$MESON_TESTTHREADS" \
-			ASAN_OPTIONS="$asan_options:log_path=$home/found/address" \
-			UBSAN_OPTIONS="$ubsan_options:log_path=$home/found/undefined" \
-			sh -c 'tools/build.sh -Dpages=disabled -Dworkloads=disabled -Db_sanitize=address,undefined \
-				-Db_lundef=false >build.log 2>&1 || { tail -n 40 build.log; exit 1; }
-				exec tools/run_suites.sh build testlog --suite unit --suite cli --no-suite jobs >/dev/null'
-	) && count_found "$home/found" &&
-		summarize user "$home/strain/build/meson-logs" testlog "$home/found.json" # not by a copy of his
+			sh -c 'tools/build.sh "$@" >build.log 2>&1 || { tail -n 40 build.log; exit 1; }
+				exec tools/run_suites.sh build testlog --suite unit --suite cli --no-suite jobs >/dev/null' \
+			sh "${release_options[@]}"
+	) && summarize user "$home/strain/build/meson-logs" testlog # not by a copy of his
 	local status=$?
 	rm -rf "$home"
 	return "$status"

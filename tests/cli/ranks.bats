@@ -182,7 +182,7 @@ rank_with() {
 	run -0 "$STRAIN" show runs
 	[[ "${lines[0]}" == "job big (job): 64 ranks on 8 hosts, from 64 runs"* ]]
 	[[ "${lines[1]}" == "rank 40 on node5: the others wait for it during "* ]]
-	[[ "${lines[2]}" == "its forward takes 30.0 ms longer in each iteration than the others'"* ]]
+	[[ "${lines[2]}" == "its forward pass takes 30.0 ms longer per iteration than the median of the others"* ]]
 	grep -q "40 *node5.*the slowest" <<<"$output"
 	[[ "$output" == *"and 48 more (--all)"* ]]
 	run -0 "$STRAIN" show --all runs
