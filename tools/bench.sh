@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
 # What recording costs, each figure beside its floor or its peer, measured in the same run:
-# tools/bench.sh [NAME]... Without NAME, the slow tests of `strain advise` run first.
+# tools/bench.sh [NAME]... Without NAME, the slow tests run first.
 
 set -eu
 cd "$(dirname "$0")/.."
@@ -12,6 +12,7 @@ tools/install.sh build pages workload frameworks bench
 tools/build.sh >/dev/null
 if [ $# -eq 0 ]; then
 	STRAIN_SLOW_TESTS=1 meson test -C "$BUILD" --no-rebuild --num-processes 1 --timeout-multiplier 3 \
-		'cli advise_batch' 'cli advise_jobs'
+		'cli advise_batch' 'cli advise_faults' 'cli advise_gpu' 'cli advise_jobs' \
+		'cli advise_keras' 'pytorch applications'
 fi
 exec bench/run "$@"

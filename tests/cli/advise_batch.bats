@@ -172,6 +172,7 @@ teardown() {
 }
 
 @test "what no placeholder sets is to be changed in the script" {
+	is_slow
 	has_torch
 	export OMP_NUM_THREADS=1
 	run -0 --separate-stderr "$STRAIN" advise --sbatch --error 20% --limit 8s -o kept -- \
@@ -197,6 +198,7 @@ teardown() {
 }
 
 @test "a first run that was slower than all others suggest is made again" {
+	is_slow
 	has_torch
 	export OMP_NUM_THREADS=1
 	run -0 --separate-stderr "$STRAIN" advise --limit 5s --memory 2GB --json -o kept -- \

@@ -127,6 +127,7 @@ job_with() { # BATCH
 }
 
 @test "ulimit -v: memory that is no line, and a job that catches its failure and goes on with less" {
+	is_slow
 	ulimit -v 400000
 	run -0 --separate-stderr advise --limit 20s --json -o kept -- --bent --catch
 	echo "$stderr" "$output"
@@ -137,6 +138,7 @@ job_with() { # BATCH
 }
 
 @test "memory that does not grow with the batch size at first, and memory that never does" {
+	is_slow
 	run -0 --separate-stderr advise --limit 20s --memory 300MB --json -o kept -- --least 40
 	echo "$stderr" "$output"
 	# 1 MiB a sample, twice: what an iteration holds while it takes the next

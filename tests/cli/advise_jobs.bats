@@ -80,6 +80,7 @@ odd() { # KIND OPTION...
 }
 
 @test "nothing fits because of the validation loader, whose batch size no probe changes" {
+	is_slow
 	has_torch
 	cat >validates.py <<-'END'
 		import sys, torch

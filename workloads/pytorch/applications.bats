@@ -14,6 +14,10 @@ setup() {
 	cd "$BATS_TEST_TMPDIR" || return
 }
 
+is_slow() {
+	[ -n "${STRAIN_SLOW_TESTS:-}" ] || skip "slow: set STRAIN_SLOW_TESTS=1"
+}
+
 need_torchvision() {
 	"$python" -c 'import torchvision' 2>/dev/null || skip "no torchvision (python3-torchvision)"
 }
@@ -64,6 +68,7 @@ learns_a_language() {
 }
 
 @test "translation: a Transformer learns a language" {
+	is_slow
 	learns_a_language transformer
 }
 
@@ -76,6 +81,7 @@ learns_a_language() {
 }
 
 @test "unsupervised: images come nearer to others than those trained on, without the critic's judgement" {
+	is_slow
 	# 0.5 is the distance of grey; from 0.44 to 0.25 was seen.
 	train unsupervised --samples 1920 --epochs 5 --validation-samples 256 --workers 0
 	[[ "$(head -1 lines)" == "wgan: 220268 parameters, 1920 images, batch size 32, 0 workers, c"* ]]
@@ -84,6 +90,7 @@ learns_a_language() {
 }
 
 @test "reinforcement: an agent catches balls, with steps per second" {
+	is_slow
 	# One that acts at random gets -3.4, with a deviation of 0.2 in the mean of an epoch's games; 0.5 was seen.
 	train reinforcement --samples 4000 --epochs 5 --processes 1
 	[ "$(head -1 lines)" = "a3c: 87388 parameters, 4000 steps, batch size 20, cpu" ]
