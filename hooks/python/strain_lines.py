@@ -126,6 +126,8 @@ class Places:
     def _is_users(self, name):
         if name.startswith("<") or "/site-packages/" in name or "/dist-packages/" in name:
             return False
+        if "/torchinductor_" in name:  # what torch.compile has written
+            return False
         return not os.path.realpath(name).startswith(self._others)
 
     def classify(self, stack):

@@ -112,6 +112,8 @@ static const struct rule rules[] = {
 	{"", "convolution", CODE_KERNELS},
 	{"", "xnn_", CODE_KERNELS},
 	{"", "gebp_kernel", CODE_KERNELS}, // Eigen's
+	{"", "dot_fp", CODE_KERNELS}, // XLA's (YNNPACK), of 16, 32 and 64 bits
+	{"", "dot_bf", CODE_KERNELS},
 	{"", "nnpack", CODE_KERNELS},
 	// Other arithmetic, and dispatch.
 	{"libtorch", NULL, CODE_FRAMEWORK},
@@ -366,6 +368,18 @@ static void hold_name(struct code_names *names, const struct code_top *top)
 	}
 }
 
+// Of a BLAS library, YNNPACK, Eigen.
+static bool multiplies_doubles(const char *symbol)
+{
+	static const char *const names[] = {"dgemm", "dot_fp64", "gebp_kernelIdd"};
+	for (size_t i = 0; symbol && i < ARRAY_LENGTH(names); i++) {
+		if (strstr(symbol, names[i])) {
+			return true;
+		}
+	}
+	return false;
+}
+
 void profile_count(struct code_group_samples *g, const char *path, const char *symbol,
 	enum code_class class, uint64_t samples)
 {
@@ -375,6 +389,7 @@ void profile_count(struct code_group_samples *g, const char *path, const char *s
 		g->samples += samples;
 		g->by_class[class] += samples;
 		g->in_openmp += class == CODE_SPINNING && strstr(path, "omp") ? samples : 0;
+		g->of_doubles += class == CODE_KERNELS && multiplies_doubles(symbol) ? samples : 0;
 		hold_name(&g->names, &top);
 	}
 }
@@ -480,15 +495,14 @@ int profile_load(const struct analysis *a, const struct stretch *stretch, struct
 
 // Facts -------------------------------------------------------------------------------------------
 
-bool profile_multiplies_doubles(const struct code_group_samples *g)
+bool profile_multiplies_doubles(const struct code_profile *p)
 {
-	uint64_t doubles = 0;
-	for (size_t i = 0; i < g->n_tops; i++) {
-		bool multiplies = g->tops[i].class == CODE_KERNELS &&
-		                  strstr(g->tops[i].name, "dgemm");
-		doubles += multiplies ? g->tops[i].samples : 0;
+	uint64_t doubles = 0, all = 0;
+	for (size_t i = CODE_LEADER; i <= CODE_THREADS; i++) {
+		doubles += p->groups[i].of_doubles;
+		all += p->groups[i].by_class[CODE_KERNELS];
 	}
-	return doubles > 0 && 2 * doubles >= g->by_class[CODE_KERNELS];
+	return doubles > 0 && 2 * doubles >= all;
 }
 
 void code_facts_put(const struct code_group_samples *g, struct code_facts *ret)

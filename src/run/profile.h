@@ -53,6 +53,7 @@ struct code_profile {
 		uint64_t samples;
 		uint64_t by_class[N_CODE_CLASSES];
 		uint64_t in_openmp; // spinning in an OpenMP library
+		uint64_t of_doubles; // matrix kernels in double precision
 		struct code_top tops[CODE_TOPS]; // most samples first; of profile_settle()
 		size_t n_tops;
 		struct code_names { // until then
@@ -76,8 +77,8 @@ enum code_group code_group_of(const struct analysis *a, int64_t entity, bool lea
 void profile_count(struct code_group_samples *g, const char *path, const char *symbol,
 	enum code_class class, uint64_t samples);
 void profile_settle(struct code_group_samples *g);
-// Whether most samples of matrix kernels are in BLAS functions for doubles (dgemm).
-bool profile_multiplies_doubles(const struct code_group_samples *g);
+// Whether most samples that the training processes have in matrix kernels are of doubles.
+bool profile_multiplies_doubles(const struct code_profile *p);
 // Whether a file is NumPy's: what a script computes with it is not the framework's model.
 bool profile_is_numpy(const char *path);
 // Whether a library generates matrix kernels at run time.

@@ -161,15 +161,19 @@ bool database_is_open_beside(const struct stat *file, int but)
 	return found;
 }
 
-bool database_is_shared_journal(int fd)
+int database_check_journal(int fd, const char *name, struct error *e)
 {
 	static const unsigned char magic[] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
 	unsigned char end[sizeof(magic)];
 	struct stat status;
-	return fstat(fd, &status) == 0 && status.st_size >= 2 * (off_t)sizeof(end) &&
-	       pread(fd, end, sizeof(end), status.st_size - (off_t)sizeof(end)) ==
-	               (ssize_t)sizeof(end) &&
-	       memcmp(end, magic, sizeof(magic)) == 0;
+	bool shared = fstat(fd, &status) == 0 && status.st_size >= 2 * (off_t)sizeof(end) &&
+	              pread(fd, end, sizeof(end), status.st_size - (off_t)sizeof(end)) ==
+	                      (ssize_t)sizeof(end) &&
+	              memcmp(end, magic, sizeof(magic)) == 0;
+	return shared ? error_set(e, EPROTO,
+				"%s: refusing to use this journal: it refers to another database",
+				name)
+	              : 0;
 }
 
 static int check_status(
@@ -191,11 +195,7 @@ static int check_status(
 static int check_journal(const char *name, struct error *e)
 {
 	_cleanup_close_ int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-	return fd >= 0 && database_is_shared_journal(fd)
-	               ? error_set(e, EPROTO,
-				 "%s: refusing to use this journal: it refers to another database",
-				 name)
-	               : 0;
+	return fd >= 0 ? database_check_journal(fd, name, e) : 0;
 }
 
 // must_be_open: if the file exists, SQLite must have it open.

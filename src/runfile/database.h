@@ -98,9 +98,9 @@ bool database_is_open_beside(const struct stat *file, int but);
 int database_claim_journal(const char *path, const struct stat *file, struct error *e);
 // Removes the journal if it is empty and belongs to the effective user.
 void database_release_journal(const char *path);
-// Whether a journal belongs to a transaction over several databases. SQLite would delete the file
-// that such a journal names; no run has one.
-bool database_is_shared_journal(int fd);
+// -EPROTO if a journal belongs to a transaction over several databases: SQLite would delete the
+// file that such a journal names, and no run has one. Else 0.
+int database_check_journal(int fd, const char *name, struct error *e);
 
 // Schema check ------------------------------------------------------------------------------------
 //

@@ -121,12 +121,9 @@ static int source_open(
 		s->fd = -1;
 		return run ? 0 : error_set(e, EINVAL, "%s: not a regular file", path);
 	}
-	if (run && database_is_shared_journal(s->fd)) {
-		return error_set(e, EPROTO,
-			"%s: names another file, which a journal of a run never does", path);
-	}
+	int r = run ? database_check_journal(s->fd, path, e) : 0;
 	(void)!pread(s->fd, s->wal_header, sizeof(s->wal_header), 0);
-	return 0;
+	return r;
 }
 
 static int sources_open(struct source sources[SOURCES_N], const char *path, struct error *e)

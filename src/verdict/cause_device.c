@@ -1626,6 +1626,47 @@ static void advise_denormals(struct advice_builder *b)
 	advice_suggest(b, advice_no_gain, &action, &basis);
 }
 
+// The part of an iteration in which the training thread sorts (PyTorch's and the C++ library's
+// functions). Models hardly do; metrics over ranks and quantiles do.
+static double sorts(const struct facts *f)
+{
+	static const char *const names[] = {"introsort", "sort_kernel", "sort_stable", "merge_sort",
+		"merge_adaptive", "radix_sort", "topk_kernel", "nth_element"};
+	uint64_t samples = 0;
+	for (size_t i = 0; i < CODE_TOPS; i++) {
+		const struct code_top *top = &f->functions[i];
+		bool sorting = false;
+		for (size_t k = 0; k < ARRAY_LENGTH(names); k++) {
+			sorting |= strstr(top->name, names[k]) != NULL;
+		}
+		samples += sorting ? top->samples : 0;
+	}
+	double part = f->code.samples > 0 ? (double)samples / (double)f->code.samples : 0;
+	return part * fmin(1, known_or_zero(f->code.cpus));
+}
+
+static void advise_sorting(struct advice_builder *b)
+{
+	const struct facts *f = b->f;
+	double share = sorts(f);
+	struct text action = {0}, basis = {0};
+	if (f->gpu.used || !(share >= SORTING)) {
+		return;
+	}
+	text_append_string(&action, "sort less in each step: compute metrics that sort (AUC, "
+				    "quantiles, top-k) once an epoch, or on fewer values");
+	text_append_string(&basis, "the training thread sorts for ");
+	words_append_percent(&basis, share);
+	text_append_string(&basis, " of the time");
+	if (is_worth_naming(&f->lines.forward)) {
+		text_append_string(&basis, "; ");
+		words_append_percent(&basis, f->lines.forward.share);
+		text_append_string(&basis, " of the samples of lines in forward are in ");
+		words_append_place(&basis, f->lines.forward.place, 60);
+	}
+	advice_suggest(b, advice_gain_of((struct estimate){share, NAN, NAN}, 1), &action, &basis);
+}
+
 static void advise_compute(struct advice_builder *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
@@ -1640,13 +1681,17 @@ static void advise_compute(struct advice_builder *b, const struct cause *cause)
 	advise_callbacks(b);
 	advise_own_backward(b);
 	advise_denormals(b);
+	advise_sorting(b);
 	(void)advise_outside_function(b, cause->share.value);
 	cause_advise_synced(b, NAN);
 	if (f->double_precision) {
 		advice_suggest_unknown(b,
-			"compute with float32, if its precision suffices: the input or the model "
-			"is float64",
-			"most samples of matrix kernels are those of doubles (dgemm), which take "
+			f->framework == FRAMEWORK_JAX
+				? "compute with float32, if its precision suffices: without "
+				  "jax_enable_x64"
+				: "compute with float32, if its precision suffices: the input or "
+				  "the model is float64",
+			"most samples of matrix kernels are in functions for doubles, which take "
 			"twice as long, and convolutions several times");
 	}
 	double idle = advice_idle_cpus(f) / f->ranks.n + f->main_cpus - cpus_while_computing(f);

@@ -1349,7 +1349,7 @@ static void fill_code(const struct analysis *a, const struct code_profile *profi
 	ret->code_workers.cpus = ret->workers.cpus;
 	const struct code_top *tops = profile->groups[CODE_LEADER].tops;
 	memcpy(ret->functions, tops, sizeof(ret->functions));
-	ret->double_precision = profile_multiplies_doubles(&profile->groups[CODE_LEADER]);
+	ret->double_precision = profile_multiplies_doubles(profile);
 	for (size_t i = 0; i < CODE_TOPS && !*ret->native; i++) {
 		bool native = tops[i].class == CODE_OTHER || tops[i].class == CODE_DECODING;
 		if (tops[i].samples > 0 && native) {
@@ -1684,6 +1684,25 @@ void facts_doubt_data(struct facts *f)
 	}
 }
 
+// It also returns from a step before it has computed, and waits where the script uses a result, or
+// when enough steps are queued: often between two steps. Such a wait is computing.
+void facts_doubt_waits(struct facts *f)
+{
+	struct estimate *data = &f->share[PHASE_DATA], *step = &f->share[PHASE_STEP];
+	double pool = known_or_zero(f->threads.groups[THREADS_POOL].cpus);
+	double waits = fmin(known_or_zero(f->waits.in_data[WAIT_OTHER]), data->value);
+	bool computes = pool >= POOL_COMPUTES && pool >= MOST * f->threads.others_cpus;
+	if (f->framework == FRAMEWORK_JAX && !f->gpu.used && f->workers.n == 0 && computes &&
+		waits >= MOST * data->value) {
+		step->value = known_or_zero(step->value) + waits;
+		step->low = known_or_zero(step->low) + waits;
+		step->high = known_or_zero(step->high) + waits;
+		data->value -= waits;
+		data->low = fmax(0, data->low - waits);
+		data->high -= waits;
+	}
+}
+
 void facts_gather(const struct analysis *a, struct facts *ret)
 {
 	facts_init(ret);
@@ -1723,6 +1742,7 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 	}
 	facts_doubt_data(ret);
 	thread_facts_fill(a, analysis_trainer(a), &stretch, ret);
+	facts_doubt_waits(ret);
 }
 
 // Quota facts -------------------------------------------------------------------------------------

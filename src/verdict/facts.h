@@ -397,6 +397,8 @@ void network_facts_fill(
 bool facts_one_thread(const struct facts *f, double feeding, bool set_to_one);
 // Renames the phase `data` if its marks include more than data.
 void facts_doubt_data(struct facts *f);
+// Counts waits in that phase for the framework's own threads as computing.
+void facts_doubt_waits(struct facts *f);
 // Sets everything to "not known".
 void facts_init(struct facts *f);
 // Share of an iteration; 0 if the phase did not occur.

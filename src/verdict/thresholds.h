@@ -63,6 +63,8 @@
 #define CPU_STALLED 0.20
 // CPUs that all threads of a training process but the first use, if they are idle.
 #define THREADS_IDLE 0.10
+// CPUs: a pool of the framework computes.
+#define POOL_COMPUTES 0.5
 // Idle CPUs that one more thread needs.
 #define IDLE_CPUS 0.5
 // Number of computing threads; below, a second one helps only now and then.
@@ -123,6 +125,8 @@
 // Of the time of the training thread: arithmetic outside of matrix kernels, which denormal numbers
 // may make slow. Below it, little can be gained.
 #define DENORMAL_ARITHMETIC 0.5
+// Least part of an iteration in which the training thread sorts: a sampler's or a top-k takes less.
+#define SORTING 0.15
 // glibc's own thresholds of malloc follow what is freed up to this size.
 #define GLIBC_RAISES_TO (32 << 20)
 // Share of the samples of lines from which on a second line is worth naming.

@@ -84,6 +84,9 @@ def test_whose_line_counts():
     assert look(stack((pil, 7, "load"), ("/home/me/data.py", 3, "item"), worker, loader, main)) == ("data", 3, "/home/me/data.py", "item")
     assert look(stack((pil, 7, "load"), worker, loader, main)) == ("data", 7, pil, "load")
     assert look(stack((os.path.dirname(os.__file__) + "/queue.py", 7, "get"), worker, loader, main)) is None
+    # What torch.compile has written is not the user's.
+    written = ("/tmp/torchinductor_me/6l/c6l5j7.py", 303, "call")
+    assert look(stack(written, engine, main)) == ("backward", 9, "/home/me/train.py", "main")
     # A program that is an installed package itself.
     tool = "/usr/lib/python3/dist-packages/tool/train.py"
     assert look(stack((torch + "functional.py", 1, "sort"), (tool, 4, "fit"))) == ("", 4, tool, "fit")

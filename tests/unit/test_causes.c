@@ -1607,6 +1607,20 @@ static void malloc_thresholds_of_the_environment(void **state)
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_null(suggests(&v, "unset"));
 	assert_non_null(suggests(&v, "MALLOC_TRIM_THRESHOLD_=2000000000 MALLOC_MMAP_MAX_=0"));
+	assert_null(suggests(&v, "allocate the arrays"));
+	verdict_done(&v);
+	v = (struct verdict){0};
+	f.lines.looks = 140; // as seen: a buffer that torch.cat makes anew for each step
+	f.lines.main = (struct line_place){
+		.share = 0.45, .place = "replay.py:20 ReplayBuffer.add()"};
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_non_null(
+		suggests(&v, "allocate the arrays of replay.py:20 ReplayBuffer.add() once"));
+	verdict_done(&v);
+	v = (struct verdict){0};
+	snprintf(f.lines.main.phase, sizeof(f.lines.main.phase), "forward"); // of the model
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_null(suggests(&v, "allocate the arrays"));
 	verdict_done(&v);
 }
 
@@ -2081,6 +2095,57 @@ static void a_short_step_of_jax_waits_for_no_data(void **state)
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_INPUT);
 }
 
+// As seen: the AUC of all predictions of an epoch so far, in each step.
+static void metrics_that_sort(void **state)
+{
+	(void)state;
+	struct facts f = job(0.01);
+	struct causes c;
+	struct verdict v = {0};
+	f.framework = FRAMEWORK_PYTORCH;
+	add_samples(&f, CODE_FRAMEWORK, 0.6);
+	f.code.share[CODE_KERNELS] = 0.3;
+	f.functions[0] = (struct code_top){"__introsort_loop", CODE_FRAMEWORK, f.code.samples / 4};
+	f.functions[1] = (struct code_top){"sort_kernel", CODE_FRAMEWORK, f.code.samples / 20};
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_COMPUTE);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	const struct suggestion *s = suggests(&v, "sort less in each step");
+	assert_non_null(s);
+	double share = 0.3 * fmin(1, f.code.cpus);
+	assert_float_equal(s->gain.value, 1 / (1 - share), 0.02);
+	verdict_done(&v);
+	v = (struct verdict){0};
+	f.functions[0].samples = f.code.samples / 20;
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_null(suggests(&v, "sort less in each step"));
+	verdict_done(&v);
+}
+
+// As seen: the script adds up losses, and waits there for the step that JAX has only begun.
+static void waits_of_jax_for_its_own_step_are_computing(void **state)
+{
+	(void)state;
+	struct facts f = job(0.55);
+	struct causes c;
+	f.framework = FRAMEWORK_JAX;
+	f.main_cpus = f.cpus_used = 1.9;
+	f.threads.groups[THREADS_POOL].cpus = f.threads.others_cpus = 1.84;
+	f.waits.in_data[WAIT_OTHER] = 0.54;
+	facts_doubt_waits(&f);
+	assert_float_equal(f.share[PHASE_DATA].value, 0.01, 1e-9);
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_COMPUTE);
+	f = job(0.55);
+	f.framework = FRAMEWORK_JAX; // a thread of the script prepares
+	f.main_cpus = f.cpus_used = 1.9;
+	f.threads.groups[THREADS_POOL].cpus = 0.6;
+	f.threads.others_cpus = 1.6;
+	f.waits.in_data[WAIT_OTHER] = 0.54;
+	facts_doubt_waits(&f);
+	assert_float_equal(f.share[PHASE_DATA].value, 0.55, 1e-9);
+}
+
 // As seen: of three epochs one began with 2.4 s of reading, 37 % of the time, 0 to 75.
 static void one_slow_start_of_an_epoch_is_not_first(void **state)
 {
@@ -2195,6 +2260,8 @@ int main(void)
 		cmocka_unit_test(a_small_batch_is_calls_too),
 		cmocka_unit_test(a_busy_gpu_bounds_what_the_host_costs),
 		cmocka_unit_test(a_short_step_of_jax_waits_for_no_data),
+		cmocka_unit_test(metrics_that_sort),
+		cmocka_unit_test(waits_of_jax_for_its_own_step_are_computing),
 		cmocka_unit_test(one_slow_start_of_an_epoch_is_not_first),
 		cmocka_unit_test(what_can_be_taken_away_is_named_beside_computing),
 		cmocka_unit_test(waits_for_its_own_threads_are_no_blocked_input),

@@ -310,21 +310,30 @@ static void processes_that_a_thread_starts_are_counted(void **state)
 	assert_int_equal(counts.lost, 0);
 }
 
-// As seen: OpenBLAS under a model of float64, and one of float32 with a function for doubles in it.
+// As seen: OpenBLAS under a model of float64, and one of float32 with a function for doubles in it;
+// XLA's functions, which other threads run.
 static void matrices_of_doubles(void **state)
 {
-	struct code_group_samples g = {.by_class[CODE_KERNELS] = 500,
-		.n_tops = 3,
-		.tops = {{"dgemm_kernel_SKYLAKEX (libopenblasp-r0.3.21.so)", CODE_KERNELS, 328},
-			{"libtorch_cpu.so.1.13.0", CODE_FRAMEWORK, 101},
-			{"dgemm_oncopy_SKYLAKEX (libopenblasp-r0.3.21.so)", CODE_KERNELS, 39}}};
+	static const char blas[] = "/usr/lib/libopenblasp-r0.3.21.so",
+			  jax[] = "/v/libjax_common.so";
+	static const char eigen[] = "_ZNK5Eigen8internal11gebp_kernelIddlNS0_16blas_data_mapper";
+	struct code_profile p = {0};
+	struct code_group_samples *leader = &p.groups[CODE_LEADER],
+				  *threads = &p.groups[CODE_THREADS];
 	(void)state;
-	assert_true(profile_multiplies_doubles(&g));
-	g.by_class[CODE_KERNELS] = 5000; // most of them are in functions with fewer samples
-	assert_false(profile_multiplies_doubles(&g));
-	g.by_class[CODE_KERNELS] = 500;
-	memcpy(g.tops[0].name, "sgemm", 5);
-	assert_false(profile_multiplies_doubles(&g));
+	profile_count(leader, blas, "dgemm_kernel_SKYLAKEX", CODE_KERNELS, 328);
+	profile_count(leader, blas, "dgemm_oncopy_SKYLAKEX", CODE_KERNELS, 39);
+	assert_true(profile_multiplies_doubles(&p));
+	profile_count(leader, blas, "sgemm_kernel_SKYLAKEX", CODE_KERNELS, 400);
+	assert_false(profile_multiplies_doubles(&p));
+	profile_count(threads, jax, "_ZN3ynn25dot_fp64_6x8x1_1x4x1_fma3EmmmPv",
+		profile_classify(jax, "_ZN3ynn25dot_fp64_6x8x1_1x4x1_fma3EmmmPv", CODE_OTHER),
+		1325);
+	profile_count(threads, jax, eigen, profile_classify(jax, eigen, CODE_OTHER), 995);
+	assert_int_equal(threads->by_class[CODE_KERNELS], 2320);
+	assert_true(profile_multiplies_doubles(&p));
+	profile_settle(leader);
+	profile_settle(threads);
 }
 
 int main(void)

@@ -7,6 +7,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -23,18 +24,7 @@ void say(const char *format, ...)
 	// terminal.
 	_cleanup_text_ struct text line = {0};
 	text_append_string(&line, "strain: ");
-	for (const char *c = raw; *c; c++) {
-		if (*c == '\n') {
-			text_append(&line, c, 1);
-		} else {
-			size_t length = 1;
-			while (c[length] && c[length] != '\n') {
-				length++;
-			}
-			text_append_printable(&line, c, length);
-			c += length - 1;
-		}
-	}
+	text_append_lines(&line, raw, strlen(raw));
 	text_append_string(&line, "\n");
 	if (!line.failed && write(STDERR_FILENO, line.data, line.length) < 0) {
 		return; // nobody can read it
