@@ -1097,18 +1097,16 @@ static bool follows(struct work *w, const struct advice_probe *p)
 		return true;
 	}
 	if (a->verified_batch > 0) { // smaller ones were followed
-		set_unverified(a,
-			"%" PRId64 " requested, iterations had %" PRId64 " samples",
+		set_unverified(a, "%" PRId64 " requested, iterations had %" PRId64 " samples",
 			p->batch_size, batch_of(p));
 		return false;
 	}
-	set_largest_missing(
-		a, p->seen.loader_set_missing
-			   ? format("the hook could not change the batch size: %s",
-				     p->seen.loader_set_missing)
-			   : format("the job ignores the requested batch size: %" PRId64
-				    " requested, iterations have %" PRId64 " samples",
-				     p->batch_size, batch_of(p)));
+	set_largest_missing(a, p->seen.loader_set_missing
+				       ? format("the hook could not change the batch size: %s",
+						 p->seen.loader_set_missing)
+				       : format("the job ignores the requested batch size: %" PRId64
+						" requested, iterations have %" PRId64 " samples",
+						 p->batch_size, batch_of(p)));
 	return false;
 }
 
