@@ -82,7 +82,7 @@ count_found() {
 # gcc at -O3 and without asserts: other warnings, and other timings where there are threads.
 leg_release() {
 	# Here the long ones too: a hundred kills, a bomb of 5000 processes.
-	STRAIN_KILLS=100 STRAIN_BOMB=5000 suites release 'unit fuzz threads' "${release_options[@]}"
+	STRAIN_KILLS=100 STRAIN_BOMB=5000 suites release 'unit fuzz long' "${release_options[@]}"
 }
 
 # Of what is typed, what reads something from outside, and what only root can test.

@@ -773,7 +773,7 @@ static enum confidence judge_idle(const struct analysis *a, struct opinion *opin
 	if (!(o->cpus_used < IDLE * o->cpus) || (gpu->used && gpu->busy >= IDLE)) {
 		return CONFIDENCE_NONE;
 	}
-	text_append_string(&opinion->headline, "mostly idle: the job used only ");
+	text_append_string(&opinion->headline, "mostly idle: the job used ");
 	append_cpus_used(&opinion->headline, o);
 	// Of the process that did most: others may wait for its output.
 	const struct process_row *busiest = NULL;

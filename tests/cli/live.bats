@@ -60,7 +60,7 @@ assert run["epochs"][0]["open"] is True, run["epochs"]'
 	"$STRAIN" run -o attached.strain --pid $!
 	# What else is to be tried depends on the machine's load, and with it where lines are broken.
 	run -0 bash -c '"$STRAIN" show without.strain | tr -s " \n" " "'
-	[[ "$output" == *" Mark "*--epoch-pattern* ]]
+	[[ "$output" == *" Hint "*--epoch-pattern* ]]
 	run -0 bash -c '"$STRAIN" show unmatched.strain | tr -s " \n" " "'
 	[[ "$output" == *--epoch-pattern* && "$output" != *"strain mark"* ]]
 	run -0 "$STRAIN" show attached.strain

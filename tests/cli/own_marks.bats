@@ -46,7 +46,7 @@ for epoch in (1, 2):
 	local epochs='import strain; for epoch in strain.epochs(range(3)):'
 	[[ "$stderr" == *$'\n        '*"$epochs"*--epoch-pattern* ]]
 	run -0 "$STRAIN" show run.strain
-	[[ "$output" == *$'\n'"Mark "*"import strain; "* ]]
+	[[ "$output" == *$'\n'"Hint "*"import strain; "* ]]
 	[[ "$(json 'd["verdict"]["marking"]' "$STRAIN" show run.strain)" == *"$epochs"* ]]
 	run -0 --separate-stderr record --epoch-pattern '^epoch' "$PYTHON" -c "$job"
 	[[ "$stderr" == *$'\n        '*"import strain; for batch in strain.iterations(loader):"$'\n'* ]]

@@ -269,7 +269,7 @@ restarts_now() { # JOB
 	PATH=$PWD/bin:$PATH start_sweep
 	ends_within 120 "$pid"
 	ran_once 8
-	said "node1 failed 2 trials: excluding it from further submissions (--exclude=node1"
+	said "node1 failed 2 trials; excluding it from further submissions (--exclude=node1)"
 	tail -n 1 submitted | grep -q -- '--exclude=node1'
 	is_settled
 }

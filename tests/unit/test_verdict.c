@@ -124,7 +124,7 @@ static void test_starved_of_cpus(void **state)
 	o->cpu_seconds = 60;
 	assert_verdict(&a, BOTTLENECK_ONE_THREAD, "... train ... 2");
 	a.processes.n = 0;
-	static const char idle[] = "mostly idle: the job used only 0.1 of 2 CPUs; what it "
+	static const char idle[] = "mostly idle: the job used 0.1 of 2 CPUs; what it "
 				   "waited for was not measured";
 	o->cpus_used = 0.1;
 	o->pressure.some[PRESSURE_CPU] = 0.05; // nobody waited for a CPU

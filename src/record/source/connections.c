@@ -553,7 +553,7 @@ static int connections_open(
 {
 	(void)sink;
 	if (context->captured) {
-		return error_set(e, ENOENT, "not available with --sysroot: a captured machine has no connections");
+		return error_set(e, ENOENT, "a captured machine has no connections");
 	}
 	if (!context->tree) {
 		return error_set(e, ENOENT, "needs a running job");

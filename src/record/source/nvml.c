@@ -2249,7 +2249,7 @@ static int nvml_source_open(
 	const struct source_context *context, struct sink *sink, void **ret_state, struct error *e)
 {
 	if (context->captured) {
-		return error_set(e, ENODEV, "not available with --sysroot: a captured machine has no driver");
+		return error_set(e, ENODEV, "a captured machine has no driver");
 	}
 	struct gpu_source *s = calloc(1, sizeof(*s));
 	if (!s) {

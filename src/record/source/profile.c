@@ -733,7 +733,7 @@ static int profile_open(
 		return error_set(e, ECANCELED, "turned off (--no-profile)");
 	}
 	if (context->captured) {
-		return error_set(e, ENOENT, "not available with --sysroot: a captured machine runs no threads");
+		return error_set(e, ENOENT, "a captured machine runs no threads");
 	}
 	if (!context->tree) {
 		return error_set(e, ENOENT, "needs a running job");

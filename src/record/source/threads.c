@@ -523,7 +523,7 @@ static int threads_open(
 	struct cursor text;
 	(void)sink;
 	if (context->captured) {
-		return error_set(e, ENOENT, "not available with --sysroot: a captured machine runs no threads");
+		return error_set(e, ENOENT, "a captured machine runs no threads");
 	}
 	if (!context->tree) {
 		return error_set(e, ENOENT, "needs a running job");

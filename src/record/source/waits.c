@@ -527,8 +527,7 @@ static int waits_open(
 	char buffer[256];
 	struct cursor text;
 	if (context->captured) {
-		return error_set(e, ENOENT,
-			"not available with --sysroot: a captured machine runs no threads");
+		return error_set(e, ENOENT, "a captured machine runs no threads");
 	}
 	if (!context->tree) {
 		return error_set(e, ENOENT, "needs a running job");
