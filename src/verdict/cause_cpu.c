@@ -719,7 +719,12 @@ static void advise_contention(struct advice_builder *b, const struct cause *caus
 	double needed = causes_needed_cpus(f);
 	enum lack lack = causes_lack(f);
 	if (lack == LACK_NOBODY) {
-		text_append_string(&action, "widen the CPU affinity (taskset, numactl, cpuset)");
+		// Where the job may use all of them, only its threads can be bound.
+		text_append_string(&action, f->cpus >= f->host_cpus
+						    ? "do not bind threads to CPUs (OMP_PROC_BIND, "
+						      "KMP_AFFINITY), or use a dedicated machine"
+						    : "widen the CPU affinity (taskset, numactl, "
+						      "cpuset)");
 		text_append_string(&basis, "the job waited for a CPU ");
 		words_append_percent(&basis, f->main_queued);
 		text_append_string(&basis, " of the time while others were idle");
