@@ -19,7 +19,8 @@
 //   - job/: limits of the job, the hooks injected into it, the name of its run
 // - run/: one run: analysis.c loads it in stages (tables, processes, overview, phases); summary,
 //   allocation, energy, measures, outcome
-// - verdict/: facts.c gathers numbers, causes.c has the table of causes, verdict.c the sentences
+// - verdict/: facts.c gathers numbers, causes.c has the table of causes; each cause has its
+//   sentence and its advice in its row; verdict.c puts them together
 // - study/: many runs: catalogue.c, digest.c, selection.c, run_table.c (SQL), prices.c, pivot.c,
 //   comparison.c, layout.c
 // - sweep/: plan (YAML), trials (the matrix), sweep (the directory), executors, results

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What the questions of strain advise share, and --from (advise_what_if.c): it predicts a recorded
-// job on another machine, and runs the job only with --verify.
+// Functions that several questions of strain advise use, and the question --from (advise_what_if.c):
+// it predicts a recorded job on another machine, and runs the job only with --verify.
 
 #pragma once
 

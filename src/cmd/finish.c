@@ -22,8 +22,6 @@
 #include "runfile/labels.h"
 #include "runfile/reader.h"
 #include "study/digest.h"
-#include "study/joint.h"
-#include "verdict/facts.h"
 #include "verdict/verdict.h"
 
 static bool has_samples(struct reader *reader)

@@ -2,8 +2,8 @@
 // SPDX-FileCopyrightText: the strain authors
 //
 // Builds the verdict: the bottleneck of a run, with evidence, confidence, and advice. It uses the
-// phases of the run's iterations (causes.h), else system metrics. Sentences are written here once,
-// for the terminal, the end of a run and the report.
+// phases of the run's iterations (causes.h), else system metrics. Each sentence is made once, for
+// the terminal, the end of a run and the report.
 
 #pragma once
 
