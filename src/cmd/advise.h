@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Functions that several questions of strain advise use, and the question --from (advise_what_if.c):
-// it predicts a recorded job on another machine, and runs the job only with --verify.
+// Functions that several questions of strain advise use, and the question --from
+// (advise_what_if.c): it predicts a recorded job on another machine, and runs the job only with
+// --verify.
 
 #pragma once
 

@@ -1645,6 +1645,8 @@ static double sorts(const struct facts *f)
 	return part * fmin(1, known_or_zero(f->code.cpus));
 }
 
+// With the sorting go the copies that lead to it and the sums that follow: what all of it takes is
+// not known, at most the line of the script that has most of forward.
 static void advise_sorting(struct advice_builder *b)
 {
 	const struct facts *f = b->f;
@@ -1653,18 +1655,21 @@ static void advise_sorting(struct advice_builder *b)
 	if (f->gpu.used || !(share >= SORTING)) {
 		return;
 	}
-	text_append_string(&action, "sort less in each step: compute metrics that sort (AUC, "
-				    "quantiles, top-k) once an epoch, or on fewer values");
+	text_append_string(&action, "sort less in each step: a metric that sorts (AUC, quantiles, "
+				    "top-k) can be computed once an epoch, or on fewer values");
 	text_append_string(&basis, "the training thread sorts for ");
 	words_append_percent(&basis, share);
 	text_append_string(&basis, " of the time");
-	if (is_worth_naming(&f->lines.forward)) {
-		text_append_string(&basis, "; ");
-		words_append_percent(&basis, f->lines.forward.share);
-		text_append_string(&basis, " of the samples of lines in forward are in ");
-		words_append_place(&basis, f->lines.forward.place, 60);
+	if (!is_worth_naming(&f->lines.forward)) {
+		advice_suggest(b, advice_no_gain, &action, &basis);
+		return;
 	}
-	advice_suggest(b, advice_gain_of((struct estimate){share, NAN, NAN}, 1), &action, &basis);
+	text_append_string(&basis, "; ");
+	words_append_percent(&basis, f->lines.forward.share);
+	text_append_string(&basis, " of the samples of lines in forward are in ");
+	words_append_place(&basis, f->lines.forward.place, 60);
+	double line = f->lines.forward.share * facts_share(f, PHASE_FORWARD);
+	advice_suggest_at_most(b, fmax(share, line), &action, &basis);
 }
 
 static void advise_compute(struct advice_builder *b, const struct cause *cause)
