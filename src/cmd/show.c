@@ -108,7 +108,10 @@ struct show_options {
 enum { OPTION_JSON = 256, OPTION_JOB, OPTION_PRICES };
 
 static const struct argp_option options[] = {
-	{"all", 'a', NULL, 0, "show every process and every event; for a job, every rank", 0},
+	{"all", 'a', NULL, 0,
+		"show every process and event, waits, threads, CPU time by code and lines of the "
+		"script; for a job, every rank",
+		0},
 	{"iterations", 'i', NULL, 0,
 		"show the phases of each epoch, every loader worker, and how the slowest "
 		"iterations differ from the others",

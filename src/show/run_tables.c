@@ -25,6 +25,7 @@
 #include "verdict/facts.h"
 #include "run/gpu_facts.h"
 #include "verdict/verdict.h"
+#include "verdict/thresholds.h"
 
 // Names the unit of the samples in the title of a column of rates: "STEPS/S".
 static void title_rate(struct table *t, size_t column, const struct analysis *a)
@@ -759,7 +760,6 @@ int run_table_phases_json(json_t *json, const struct analysis *a)
 //
 // A row for each line and phase.
 
-#define SHORT 10
 #define LINES_MOST 20
 
 enum { PLACE, FUNCTION, ROLE, PHASE, SHARE, SAMPLES, FILE_NAME, LINE, N_COLUMNS };
@@ -792,34 +792,24 @@ static int add_row(struct table *t, enum script_lines_of of, const struct script
 	return r;
 }
 
-static int add_rows(struct table *t, const struct analysis *a, enum script_lines_of of, size_t most)
+static int add_rows(struct table *t, const struct analysis *a, enum script_lines_of of)
 {
 	struct script_lines shares;
 	int r = script_lines_load(a, of, &shares);
-	for (size_t i = 0; i < shares.n && i < most && r == 0; i++) {
+	for (size_t i = 0; i < shares.n && i < LINES_MOST && r == 0; i++) {
 		r = add_row(t, of, &shares, &shares.items[i]);
 	}
 	script_lines_done(&shares);
 	return r;
 }
 
-static int build(const struct analysis *a, size_t most, struct table **ret)
+int run_table_lines(const struct analysis *a, struct table **ret)
 {
 	int r = table_new(line_columns, N_COLUMNS, ret);
 	for (int of = 0; of < N_SCRIPT_LINES && r == 0; of++) {
-		r = add_rows(*ret, a, (enum script_lines_of)of, most);
+		r = add_rows(*ret, a, (enum script_lines_of)of);
 	}
 	return r;
-}
-
-int run_table_lines(const struct analysis *a, struct table **ret)
-{
-	return build(a, LINES_MOST, ret);
-}
-
-int run_table_lines_short(const struct analysis *a, struct table **ret)
-{
-	return build(a, SHORT, ret);
 }
 
 // Show tables -------------------------------------------------------------------------------------
@@ -1294,16 +1284,12 @@ static bool trains_or_prepares(const struct process_row *process)
 	       process->role == ROLE_LOADER;
 }
 
-int run_table_waits(const struct analysis *a, struct table **ret)
-{
-	return run_table_waits_short(a, false, SIZE_MAX, 0, ret);
-}
-
-int run_table_waits_short(
-	const struct analysis *a, bool training, size_t limit, double least, struct table **ret)
+// Of processes with more than `least` samples; if `training` is set, only of those that train or
+// prepare batches.
+static int wait_rows(const struct analysis *a, bool training, double least, struct table **ret)
 {
 	int r = table_new(wait_columns, N_WAIT_COLUMNS, ret);
-	for (size_t i = 0; i < a->processes.n && r == 0 && table_rows(*ret) < limit; i++) {
+	for (size_t i = 0; i < a->processes.n && r == 0; i++) {
 		const struct process_row *process = &a->processes.items[i];
 		double looks = looks_at(a, process);
 		if (looks > least && (!training || trains_or_prepares(process))) {
@@ -1312,6 +1298,16 @@ int run_table_waits_short(
 		}
 	}
 	return r;
+}
+
+int run_table_waits(const struct analysis *a, struct table **ret)
+{
+	return wait_rows(a, false, 0, ret);
+}
+
+int run_table_training_waits(const struct analysis *a, struct table **ret)
+{
+	return wait_rows(a, true, LOOKS_ENOUGH - 1, ret);
 }
 
 // --- threads of the training process
@@ -1325,9 +1321,7 @@ static const struct column thread_columns[N_THREAD_COLUMNS] = {
 	[THREADS_RUNS] = {"runs_per_second", "RUNS/S", COLUMN_NUMBER, 3},
 };
 
-#define THREADS_SHOWN 0.005 // CPUs: less is printed as 0
-
-static int thread_rows(const struct analysis *a, double least, struct table **ret)
+int run_table_threads(const struct analysis *a, struct table **ret)
 {
 	struct facts f;
 	struct stretch stretch = facts_stretch(a);
@@ -1336,7 +1330,7 @@ static int thread_rows(const struct analysis *a, double least, struct table **re
 	int r = table_new(thread_columns, N_THREAD_COLUMNS, ret);
 	for (size_t i = 0; i < N_THREAD_GROUPS && r == 0; i++) {
 		const struct thread_group_facts *g = &f.threads.groups[i];
-		if (!f.threads.known || !(g->threads > 0) || !(g->cpus >= least)) {
+		if (!f.threads.known || !(g->threads > 0) || !(g->cpus >= 0)) {
 			continue;
 		}
 		r = table_row(*ret);
@@ -1347,16 +1341,6 @@ static int thread_rows(const struct analysis *a, double least, struct table **re
 		table_number(*ret, THREADS_RUNS, g->runs);
 	}
 	return r;
-}
-
-int run_table_threads(const struct analysis *a, struct table **ret)
-{
-	return thread_rows(a, 0, ret);
-}
-
-int run_table_threads_short(const struct analysis *a, struct table **ret)
-{
-	return thread_rows(a, THREADS_SHOWN, ret);
 }
 
 // --- samples of CPU time

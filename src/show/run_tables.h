@@ -33,18 +33,15 @@ int run_table_gpus(const struct analysis *a, struct table **ret);
 int run_table_devices(const struct analysis *a, struct table **ret);
 // Functions by samples of CPU time: for each kind of thread, those with the most.
 int run_table_code(const struct analysis *a, struct table **ret);
-// Waits of the first threads of processes over their lives, for processes with wait samples. Short:
-// at most `limit` rows, of processes with more than `least` samples, and, if `training` is set,
-// only of processes that train or prepare batches.
+// Waits of the first threads of processes over their lives, for processes with wait samples.
 int run_table_waits(const struct analysis *a, struct table **ret);
-int run_table_waits_short(
-	const struct analysis *a, bool training, size_t limit, double least, struct table **ret);
+// The same of processes that train or prepare batches, if their samples are enough for shares.
+int run_table_training_waits(const struct analysis *a, struct table **ret);
 // Samples of CPU time by role, then by phase: shares of all samples, and of those with a phase.
 int code_time_table_build(const struct code_time *time, struct table **ret);
 // Threads of the training process by purpose, over the steady iterations. A row for each group that
-// occurred; short: for each that used CPU time.
+// occurred.
 int run_table_threads(const struct analysis *a, struct table **ret);
-int run_table_threads_short(const struct analysis *a, struct table **ret);
 int run_table_evidence(const struct analysis *a, struct table **ret);
 // Events without wall-clock anchors, which are for programs that align runs. Without `output`, also
 // without the job's output.
@@ -102,5 +99,3 @@ struct table;
 // The most frequent lines, at most 20 for each role, with shares of the looks at that
 // role; no rows without samples. Returns 0 or -ENOMEM.
 int run_table_lines(const struct analysis *a, struct table **ret);
-// The first ten for each role.
-int run_table_lines_short(const struct analysis *a, struct table **ret);

@@ -18,7 +18,6 @@
 #include "run/growth.h"
 #include "study/prices.h"
 #include "verdict/causes.h"
-#include "verdict/thresholds.h"
 #include "verdict/evidence.h"
 #include "verdict/tried.h"
 #include "verdict/verdict.h"
@@ -32,6 +31,7 @@
 #define MISSING_SHOWN 12
 #define SLOWEST_SHOWN 3
 #define OUTPUT_SHOWN 10
+#define MORE "strain show --all: waits, threads, CPU time by code and function, lines of the script"
 #define SLOW_RATIO 2.0 // an iteration that is less slow, relative to the median, is not reported
 
 #define _cleanup_table_ __attribute__((cleanup(table_cleanup)))
@@ -62,6 +62,18 @@ static void print_field(const struct page *p, const char *word, const char *text
 	words_append_folded(
 		&folded, text, strlen(word), INDENT, p->style.width ? p->style.width : WIDTH);
 	fprintf(p->stream, "%s\n", folded.data ? folded.data : "");
+}
+
+// The style of a table next to a word: as wide as the sentences, unless --all asks for every
+// column.
+static struct table_style style_beside(const struct page *p, const char *word)
+{
+	struct table_style style = p->style;
+	style.width = style.width || p->all ? style.width : WIDTH;
+	style.indent = INDENT;
+	style.no_titles = true;
+	style.lead = word;
+	return style;
 }
 
 static void append_labels(struct text *t, const struct overview *o)
@@ -283,10 +295,7 @@ static int print_verdict(const struct page *p)
 	_cleanup_table_ struct table *t = NULL;
 	int r = run_table_evidence(p->a, &t);
 	if (r == 0 && table_rows(t) > 0) {
-		struct table_style style = p->style;
-		style.indent = INDENT;
-		style.no_titles = true;
-		style.lead = "Evidence";
+		const struct table_style style = style_beside(p, "Evidence");
 		r = table_print(t, p->stream, &style);
 	}
 	if (r == 0) {
@@ -489,8 +498,7 @@ static int print_processes(const struct page *p)
 static int print_waits(const struct page *p)
 {
 	_cleanup_table_ struct table *t = NULL;
-	size_t limit = p->all ? SIZE_MAX : PROCESSES_SHOWN;
-	int r = run_table_waits_short(p->a, true, limit, LOOKS_ENOUGH - 1, &t);
+	int r = run_table_training_waits(p->a, &t);
 	return print_table(p, r, t);
 }
 
@@ -522,17 +530,14 @@ static int print_code_time(const struct page *p)
 static int print_lines(const struct page *p)
 {
 	_cleanup_table_ struct table *t = NULL;
-	int r = p->all ? run_table_lines(p->a, &t) : run_table_lines_short(p->a, &t);
+	int r = run_table_lines(p->a, &t);
 	return r == 0 && table_rows(t) == 0 ? 0 : print_table(p, r, t);
 }
 
 static int print_threads(const struct page *p)
 {
 	_cleanup_table_ struct table *t = NULL;
-	int r = p->all ? run_table_threads(p->a, &t) : run_table_threads_short(p->a, &t);
-	if (r == 0 && table_rows(t) < 2 && !p->all) {
-		return 0; // the table of processes already has the first thread
-	}
+	int r = run_table_threads(p->a, &t);
 	return print_table(p, r, t);
 }
 
@@ -542,6 +547,15 @@ static int print_code(const struct page *p)
 	int r = print_code_time(p);
 	r = r < 0 ? r : run_table_code(p->a, &t);
 	return print_table(p, r, t);
+}
+
+// What the processes did: what they waited for, and what their CPU time was spent on.
+static int print_behaviour(const struct page *p)
+{
+	int r = print_waits(p);
+	r = r < 0 ? r : print_threads(p);
+	r = r < 0 ? r : print_code(p);
+	return r < 0 ? r : print_lines(p);
 }
 
 static int print_devices(const struct page *p)
@@ -567,10 +581,7 @@ static int print_events(const struct page *p)
 	if (r < 0 || table_rows(t) == 0) {
 		return r;
 	}
-	struct table_style style = p->style;
-	style.indent = INDENT;
-	style.no_titles = true;
-	style.lead = "Events";
+	const struct table_style style = style_beside(p, "Events");
 	r = table_print(t, p->stream, &style);
 	size_t rest = run_table_events_shown(p->a) - table_rows(t);
 	if (rest > 0) {
@@ -660,13 +671,13 @@ int run_text_print(const struct analysis *a, const struct show_text_options *opt
 	r = r < 0 ? r : print_spans(&page);
 	r = r < 0 ? r : print_epochs(&page);
 	r = r < 0 ? r : print_processes(&page);
-	r = r < 0 ? r : print_waits(&page);
-	r = r < 0 ? r : print_threads(&page);
-	r = r < 0 ? r : print_code(&page);
-	r = r < 0 ? r : print_lines(&page);
+	r = r < 0 || !page.all ? r : print_behaviour(&page);
 	r = r < 0 ? r : print_devices(&page);
 	print_recording(&page);
 	r = r < 0 ? r : print_events(&page);
 	print_missing(&page);
+	if (!page.all) {
+		print_field(&page, "More", MORE);
+	}
 	return r;
 }

@@ -100,7 +100,7 @@ nothing_crosses() {
 	main()
 	EOF
 	record "$PYTHON" lines.py
-	"$STRAIN" show run.strain | tee show | grep -q '^lines.py:[89]  *prepare  *main  *data '
+	"$STRAIN" show --all run.strain | tee show | grep -q '^lines.py:[89]  *prepare  *main  *data '
 	tr '\n' ' ' <show | tr -s ' ' | grep -q 'prepares the batches itself, which takes [0-9]* % of each iteration, mostly in lines.py:[89] prepare()'
 }
 

@@ -173,13 +173,13 @@ validation|None' ]
 	local way
 	for way in generator tape; do
 		record "$PYTHON" lines.py $way
-		"$STRAIN" show run.strain | tee show | grep -q '^lines.py:1[12]  *slow *thread  *pipeline '
+		"$STRAIN" show --all run.strain | tee show | grep -q '^lines.py:1[12]  *slow *thread  *pipeline '
 		tr '\n' ' ' <show | tr -s ' ' >words
 		# It waits for the batch, or for the interpreter's lock, which the generator holds.
 		grep -qE '(itself, which takes [0-9]* % of each iteration, mostly in|other threads run mostly in) lines.py:1[12] slow\(\)' words
 	done
 	record "$PYTHON" lines.py callback
-	"$STRAIN" show run.strain | tee show | grep -q '^lines.py:1[12]  *slow  *main   '
+	"$STRAIN" show --all run.strain | tee show | grep -q '^lines.py:1[12]  *slow  *main   '
 	tr '\n' ' ' <show | tr -s ' ' | grep -q 'mostly in lines.py:1[12] slow()'
 }
 

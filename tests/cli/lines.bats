@@ -57,7 +57,7 @@ print(eval(sys.argv[1]))' "$1"
 	[ "$(lines 'rows[0]["line"] in (11, 12)')" = True ]
 	[ "$(lines 'rows[0]["file"].endswith("/train.py")')" = True ]
 	[ "$(lines 'abs(sum(r["share_ratio"] for r in rows) - 1) < 0.01 and len(rows) < 20')" = True ]
-	"$STRAIN" show run.strain >show
+	"$STRAIN" show --all run.strain >show
 	grep -q '^LINE  *FUNCTION  *ROLE  *SHARE  *SAMPLES' show
 	grep -q '^train.py:1[12]  *hot ' show
 }
@@ -72,7 +72,7 @@ print(eval(sys.argv[1]))' "$1"
 	"$STRAIN" run -o run.strain -- python3 train.py ends >out
 	[ "$(cat out)" = 1 ]
 	[ "$(lines 'rows')" = '[]' ]
-	"$STRAIN" show run.strain >show
+	"$STRAIN" show --all run.strain >show
 	run ! grep -q '^LINE ' show
 	"$STRAIN" run --lines -o outer.strain -- "$STRAIN" run -o inner.strain -- python3 train.py ends >out
 	[ "$(cat out)" = 1 ]
@@ -173,7 +173,7 @@ trains() { # OPTION...
 	[ "$(lines 'sorted({r["role"] for r in rows})')" = "['loader', 'main']" ]
 	[ "$(lines '{r["phase"] for r in rows if r["role"] == "loader"}')" = "{'data'}" ]
 	[ "$(lines '[abs(sum(r["share_ratio"] for r in rows if r["role"] == role) - 1) < 0.05 for role in ("main", "loader")]')" = '[True, True]' ]
-	"$STRAIN" show run.strain >show
+	"$STRAIN" show --all run.strain >show
 	grep 'lines' show
 	grep -q 'lines, workers  *[0-9]* % in loads.py:[0-9]* spin() (data)' show
 }

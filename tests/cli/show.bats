@@ -93,6 +93,9 @@ setup() {
 @test "what CPU time went into, by role and by phase" {
 	local file="$SOURCE_ROOT/tests/traces/schema-1003-onednn.strain"
 	run -0 --separate-stderr "$STRAIN" show "$file"
+	prints More "strain show --all" # which has the tables
+	[[ "$output" != *"CPU TIME OF"* ]]
+	run -0 --separate-stderr "$STRAIN" show --all "$file"
 	prints "training thread" "84 %" "97 %"
 	prints backward "73 %"
 	"$STRAIN" show --json "$file" >"$BATS_TEST_TMPDIR/run.json"
@@ -116,7 +119,7 @@ setup() {
 	not_sampled() { # RUN
 		local reason
 		reason=$(json 'd["cpu_time"]["roles"] == [] and d["cpu_time"]["missing"]' "$STRAIN" show "$1")
-		run -0 --separate-stderr "$STRAIN" show "$1"
+		run -0 --separate-stderr "$STRAIN" show --all "$1"
 		[ -n "$reason" ] && [[ "$output" == *$'\nCPU time  '*"$reason"$'\n'* ]] && [[ "$output" != *"CPU TIME OF"* ]]
 	}
 	"$STRAIN" run --no-profile -o unsampled.strain -- true 2>/dev/null
