@@ -375,6 +375,11 @@ void causes_append_shares(struct text *t, const struct facts *f)
 		text_append_string(t, ", ");
 	}
 	text_format(t, "%s iterations)", text_count(count, sizeof(count), f->steady));
+	if (f->computing_in_data > 0) {
+		text_append_string(t, "; step includes ");
+		words_append_percent(t, f->computing_in_data);
+		text_append_string(t, " that is marked as data: waits for the step's own results");
+	}
 }
 
 void causes_append_needed(struct text *t, const struct facts *f, const struct causes *c)

@@ -1700,6 +1700,7 @@ void facts_doubt_waits(struct facts *f)
 		data->value -= waits;
 		data->low = fmax(0, data->low - waits);
 		data->high -= waits;
+		f->computing_in_data = waits;
 	}
 }
 

@@ -208,6 +208,7 @@ struct facts {
 	uint64_t steady;
 	struct estimate length_s;
 	struct estimate share[N_KNOWN_PHASES]; // NAN for phases that did not occur
+	double computing_in_data; // of that of step, the part that the marks have as data
 	double data_at_epochs; // of the share of data, the part in the first iterations of
 	double other_at_epochs; // epochs, as a share of all iterations; the same of other
 	// Waits for data of other iterations that are longer than LONG_WAIT iterations.

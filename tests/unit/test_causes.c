@@ -2144,6 +2144,10 @@ static void waits_of_jax_for_its_own_step_are_computing(void **state)
 	f.waits.in_data[WAIT_OTHER] = 0.54;
 	facts_doubt_waits(&f);
 	assert_float_equal(f.share[PHASE_DATA].value, 0.01, 1e-9);
+	struct text shares = {0};
+	causes_append_shares(&shares, &f);
+	assert_non_null(strstr(shares.data, "step includes 54 % that is marked as data"));
+	text_done(&shares);
 	causes_find(&f, &c);
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_COMPUTE);
 	f = job(0.55);
