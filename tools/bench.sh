@@ -13,6 +13,6 @@ tools/build.sh >/dev/null
 if [ $# -eq 0 ]; then
 	STRAIN_SLOW_TESTS=1 meson test -C "$BUILD" --no-rebuild --num-processes 1 --timeout-multiplier 3 \
 		'cli advise_batch' 'cli advise_faults' 'cli advise_gpu' 'cli advise_jobs' \
-		'cli advise_keras' 'pytorch applications'
+		'cli advise_keras' 'pytorch applications' 'report in a browser'
 fi
 exec bench/run "$@"
