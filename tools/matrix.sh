@@ -92,7 +92,7 @@ leg_address() {
 }
 
 leg_thread() {
-	CC=clang suites thread 'unit threads' -Db_sanitize=thread -Db_lundef=false -Dworkloads=disabled \
+	CC=clang suites thread threads -Db_sanitize=thread -Db_lundef=false -Dworkloads=disabled \
 		-Dpages=disabled
 }
 
@@ -127,12 +127,12 @@ release_build() {
 	fi
 }
 
-# A copy of the sources that belongs to nobody in particular, built and tested by him. In no folder like
-# /tmp, from where nothing is put into jobs.
+# A copy of the sources that belongs to nobody in particular, built and tested by him: what records and
+# limits, not what reads files. In no folder like /tmp, from where nothing is put into jobs.
 leg_user() {
 	if [ "$(id -u)" != 0 ]; then # this is one
 		release_build "$BUILD-user" || return 1
-		suites user 'unit cli -jobs' "${release_options[@]}"
+		suites user 'unit cli -jobs -input' "${release_options[@]}"
 		return
 	fi
 	local home
@@ -148,7 +148,7 @@ leg_user() {
 			env -i PATH="$plain_path" HOME="$home" LANG=C.UTF-8 TMPDIR="$home" BUILD=build \
 			MESON_TESTTHREADS="$MESON_TESTTHREADS" \
 			sh -c 'tools/build.sh "$@" >build.log 2>&1 || { tail -n 40 build.log; exit 1; }
-				exec tools/run_suites.sh build testlog --suite unit --suite cli --no-suite jobs >/dev/null' \
+				exec tools/run_suites.sh build testlog --suite unit --suite cli --no-suite jobs --no-suite input >/dev/null' \
 			sh "${release_options[@]}"
 	) && summarize user "$home/strain/build/meson-logs" testlog # not by a copy of his
 	local status=$?

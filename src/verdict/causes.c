@@ -277,7 +277,8 @@ static void advise_trend(struct advice_builder *b, const struct causes *c)
 	text_append_string(&basis, "without waits for data, an iteration takes ");
 	words_append_seconds(&basis, trend->first_s);
 	text_format(&basis, " in the first quarter of %s and ",
-		trend->in_epochs ? "each epoch" : "the epoch");
+		trend->numbered ? (trend->in_epochs ? "each epoch" : "the epoch")
+				: (trend->in_epochs ? "each stretch of the run" : "the run"));
 	words_append_seconds(&basis, trend->last_s);
 	text_append_string(&basis, " in the last");
 	const struct estimate longer = {trend->share, NAN, NAN};

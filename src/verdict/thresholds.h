@@ -222,6 +222,12 @@
 #define TREND_PAUSE 0.97 // the same of the mean of several
 #define TREND_SECOND_HALF (1 / 3.0) // least part of the rise after the second quarter
 #define TREND_SAMPLES 0.05 // by which the samples of a batch may differ meanwhile
+// For epochs without numbers:
+#define TREND_BLOCK 5 // iterations at least whose median is compared with that of the next ones
+#define TREND_BLOCKS 512.0 // at most
+#define TREND_RESET 0.7 // of the block before: an epoch begins
+#define TREND_BACKWARD 1.1 // the last quarter over the first
+#define TREND_MOST 0.7 // of all iterations are in epochs that rise
 // A call of Keras' predict took 53 ms (TensorFlow 2.21) where predict_on_batch took 1 ms, and 94 to
 // 140 ms beside other load. In a loop that calls it in every second iteration, it is no evaluation.
 #define PREDICT_OVERHEAD_S 0.1

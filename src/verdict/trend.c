@@ -6,6 +6,9 @@
 // means of several epochs' quarters may pause between two, since other programs disturb a few; but
 // every epoch must rise: a clock that is throttled, or another program, does not begin anew with
 // each.
+//
+// Epochs without numbers (loops without a loader) end where iterations become short again. What
+// grows there may be the work itself, such as an agent's episodes: backward must not grow with it.
 
 #include "verdict/trend.h"
 
@@ -27,6 +30,7 @@ struct epoch {
 	double own_s[QUARTERS]; // medians
 	double least_s; // of the first quarter
 	double samples[QUARTERS]; // means; NAN: not known
+	double backward_s[QUARTERS]; // medians
 	double sum_s, length_s;
 };
 
@@ -40,21 +44,49 @@ static double own_s(const struct iteration *iteration)
 	return (double)(iteration->length_ns - iteration->phase_ns[PHASE_DATA]) / 1e9;
 }
 
+// The first iteration from `from` on with which shorter ones begin; `end` if there is none.
+static size_t find_reset(const struct phases *p, size_t from, size_t end)
+{
+	size_t block = (size_t)fmax(TREND_BLOCK, (double)p->n_iterations / TREND_BLOCKS);
+	double before = 0;
+	for (size_t i = from; i + block <= end; i += block) {
+		struct histogram lengths = {0};
+		for (size_t k = i; k < i + block; k++) {
+			if (counts(&p->iterations[k])) {
+				histogram_add(&lengths, own_s(&p->iterations[k]), 1);
+			}
+		}
+		double median = histogram_quantile(&lengths, 0.5);
+		histogram_done(&lengths);
+		if (median < TREND_RESET * before) {
+			return i;
+		}
+		before = median > 0 ? median : before;
+	}
+	return end;
+}
+
 // The iterations from `from` on that are in the same epoch. Returns the first one after them.
 static size_t take_epoch(const struct phases *p, size_t from, struct epoch *ret)
 {
-	struct histogram quarters[QUARTERS] = {0};
+	struct histogram quarters[QUARTERS] = {0}, backward[QUARTERS] = {0};
 	double samples[QUARTERS] = {0}, of[QUARTERS] = {0};
 	size_t end = from, place = 0;
 	*ret = (struct epoch){.numbered = p->iterations[from].epoch >= 0};
 	while (end < p->n_iterations && p->iterations[end].epoch == p->iterations[from].epoch) {
-		ret->n += counts(&p->iterations[end++]);
+		end++;
+	}
+	end = ret->numbered ? end : find_reset(p, from, end);
+	for (size_t i = from; i < end; i++) {
+		ret->n += counts(&p->iterations[i]);
 	}
 	for (size_t i = from; i < end; i++) {
 		const struct iteration *iteration = &p->iterations[i];
 		if (counts(iteration)) {
 			size_t quarter = place++ * QUARTERS / ret->n;
 			histogram_add(&quarters[quarter], own_s(iteration), 1);
+			histogram_add(&backward[quarter],
+				(double)iteration->phase_ns[PHASE_BACKWARD] / 1e9, 1);
 			samples[quarter] += iteration->samples < 0 ? NAN
 			                                           : (double)iteration->samples;
 			of[quarter]++;
@@ -66,7 +98,9 @@ static size_t take_epoch(const struct phases *p, size_t from, struct epoch *ret)
 	for (size_t i = 0; i < QUARTERS; i++) {
 		ret->own_s[i] = histogram_quantile(&quarters[i], 0.5);
 		ret->samples[i] = samples[i] / of[i];
+		ret->backward_s[i] = histogram_quantile(&backward[i], 0.5);
 		histogram_done(&quarters[i]);
+		histogram_done(&backward[i]);
 	}
 	return end;
 }
@@ -74,7 +108,10 @@ static size_t take_epoch(const struct phases *p, size_t from, struct epoch *ret)
 // As far as is known: samples themselves may become longer. An agent's episodes, in no epoch, do.
 static bool has_equal_work(const struct epoch *e)
 {
-	return e->numbered && fabs(e->samples[LAST] / e->samples[0] - 1) <= TREND_SAMPLES;
+	bool samples = fabs(e->samples[LAST] / e->samples[0] - 1) <= TREND_SAMPLES;
+	bool backward = e->backward_s[0] > 0 &&
+	                e->backward_s[LAST] <= TREND_BACKWARD * e->backward_s[0];
+	return e->numbered ? samples : backward && (samples || isnan(e->samples[0]));
 }
 
 static bool rises(const struct epoch *e, double rise)
@@ -119,12 +156,15 @@ static size_t longest_epoch(const struct phases *p)
 
 struct trend trend_of(const struct phases *p)
 {
-	const struct trend none = {NAN, NAN, NAN, false};
+	const struct trend none = {NAN, NAN, NAN, false, false};
+	size_t all = 0;
 	// The last epoch may have been cut off.
 	double least = fmax(TREND_LEAST, TREND_WHOLE * (double)longest_epoch(p)), n = 0;
-	struct epoch mean = {0}, one;
+	struct epoch mean = {.numbered = true}, one;
 	for (size_t i = 0; i < p->n_iterations;) {
 		i = take_epoch(p, i, &one);
+		all += one.n;
+		mean.numbered = mean.numbered && one.numbered;
 		if ((double)one.n < least) {
 			continue;
 		}
@@ -138,9 +178,11 @@ struct trend trend_of(const struct phases *p)
 		mean.own_s[i] /= n;
 	}
 	mean.least_s /= n;
-	if (!(n > 0) || !rises(&mean, n > 1 ? TREND_PAUSE : TREND_RISE)) {
+	bool most = mean.numbered || (double)mean.n >= TREND_MOST * (double)all;
+	if (!(n > 0) || !most || !rises(&mean, n > 1 ? TREND_PAUSE : TREND_RISE)) {
 		return none;
 	}
 	double longer_s = mean.sum_s - start_s(&mean) * (double)mean.n;
-	return (struct trend){mean.own_s[0], mean.own_s[LAST], longer_s / mean.length_s, n > 1};
+	return (struct trend){
+		mean.own_s[0], mean.own_s[LAST], longer_s / mean.length_s, n > 1, mean.numbered};
 }

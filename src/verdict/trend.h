@@ -17,6 +17,7 @@ struct trend {
 	double last_s;
 	double share; // of iterations' time: what they take longer than the first one
 	bool in_epochs; // each epoch begins again; else the run has one
+	bool numbered; // the epochs are marked; else they are stretches of the run
 };
 
 // Of the first rank's steady iterations.

@@ -103,6 +103,35 @@ static void test_work_of_unknown_size(void **state)
 	assert_true(isnan(trend_of(&p).share));
 }
 
+// A loop without a loader: a list that is emptied twice, or never. The gradients' work stays the
+// same.
+static void test_epochs_without_numbers(void **state)
+{
+	(void)state;
+	for (size_t n = 1; n <= 3; n += 2) {
+		struct phases p = epochs(n, MS / 2);
+		for (size_t i = 0; i < p.n_iterations; i++) {
+			iterations[i].epoch = -1;
+			iterations[i].phase_ns[PHASE_BACKWARD] = 4 * MS;
+		}
+		struct trend t = trend_of(&p);
+		assert_false(t.numbered);
+		assert_true(t.in_epochs == (n > 1));
+		assert_float_equal(t.share, 0.5, 0.05);
+		for (size_t i = 0; i < p.n_iterations; i++) { // the work grows
+			iterations[i].phase_ns[PHASE_BACKWARD] = iterations[i].length_ns / 4;
+		}
+		assert_true(isnan(trend_of(&p).share));
+	}
+	struct phases p = epochs(3, MS / 2);
+	for (size_t i = 0; i < p.n_iterations; i++) { // only in one of three
+		iterations[i].epoch = -1;
+		iterations[i].phase_ns[PHASE_BACKWARD] = 4 * MS;
+		iterations[i].length_ns = i / PER_EPOCH == 1 ? iterations[i].length_ns : 15 * MS;
+	}
+	assert_true(isnan(trend_of(&p).share));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -111,6 +140,7 @@ int main(void)
 		cmocka_unit_test(test_only_the_first_quarter_is_short),
 		cmocka_unit_test(test_an_epoch_that_was_cut_off),
 		cmocka_unit_test(test_work_of_unknown_size),
+		cmocka_unit_test(test_epochs_without_numbers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
