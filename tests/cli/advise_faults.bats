@@ -255,6 +255,7 @@ job_with() { # BATCH
 }
 
 @test "a limit is verified under a cgroup, or by the peak where none can be written" {
+	is_slow
 	run --separate-stderr advise --limit 30s --memory 200MB --json -o kept --
 	echo "$stderr"
 	[ "$status" = 0 ]
