@@ -140,6 +140,7 @@ class Places:
         again = False  # called by the checkpoint, not in a backward pass of its own
         closure = False  # called through an optimizer's closure
         callee = None  # (file, whether it is the user's) of the frame that this one called
+        outer = None  # the function in which that of the place is defined, if that has no name
         for code, line in stack:
             name = code.co_filename
             if name.endswith(WORKERS_LOOP):
@@ -165,6 +166,11 @@ class Places:
             if users and place is None:
                 place = (line or 0, name, _name_of(code))
                 called = phase is None
+                outer = _outer_of(code)
+            elif users and outer is not None:  # a lambda, or an expression, that this function has called
+                same = outer == getattr(code, "co_qualname", "")
+                place = place[:2] + (_name_of(code),) if same else place
+                outer = _outer_of(code) if same else None
             if within is None and self.in_package(name):
                 within = (line or 0, name, _name_of(code))
             if place is None and name.endswith(LOADER):
@@ -198,6 +204,12 @@ def stack_of(frame, most):
 def _name_of(code):
     """A function's name, with its class from Python 3.11 on."""
     return getattr(code, "co_qualname", code.co_name).rpartition("<locals>.")[2]
+
+
+def _outer_of(code):
+    """The qualified name of the function in which one without a name is defined; None: it has a name, or before Python 3.11."""
+    name = getattr(code, "co_qualname", "")
+    return name.rpartition(".<locals>.")[0] or None if code.co_name.startswith("<") else None
 
 
 def _text(name, end):

@@ -10,6 +10,8 @@ optimizers hold copies (as with FP16 weights of Apex), and nothing is known.
 Embeddings with most of the parameters and dense gradients: each step zeroes, fills and applies a gradient
 of the whole table for the few rows of a batch. A table that another layer shares needs all of it.
 
+Large matrices of zeros among the arguments and the tensors of these modules (strain_zeros.py).
+
 Functions that the script has registered with modules and parameters, which watch their outputs and
 gradients at each step. They are counted, not called.
 
@@ -29,6 +31,8 @@ for nothing; the run has that if it happens about as often as their own steps.
 
 import weakref
 
+from strain_zeros import Zeros
+
 STEPS = 3
 MODULES = 8  # called directly, not by another one
 MOST = 0.5  # of the parameters
@@ -41,17 +45,20 @@ LOOKED_AT = 4  # parameters of an optimizer
 class Omitted:
     """What is known before the third step. left: the steps until then; 0: it is over."""
 
-    __slots__ = ("left", "_modules", "_tell")
+    __slots__ = ("left", "_modules", "_zeros", "_tell")
 
-    def __init__(self, tell):
+    def __init__(self, torch, tell):
         self.left = STEPS
+        self._zeros = Zeros(torch)
         self._modules = {}  # by id: weak references
         self._tell = tell
 
-    def called(self, module):
+    def called(self, module, arguments):
         """The outermost module is called with gradients."""
         if id(module) not in self._modules and len(self._modules) < MODULES:
             self._modules[id(module)] = weakref.ref(module)
+            if next(module.parameters(), None) is not None:  # not a loss
+                self._zeros.look(arguments)
 
     def stepped(self, optimizers):
         """An optimizer's step has ended; gradients are still there."""
@@ -73,7 +80,13 @@ class Omitted:
                     omitted += tensor.numel()
         watching = [code for reference in self._modules.values() for code in _watching(reference())]
         dense = sum(_dense_embeddings(reference(), updated) for reference in self._modules.values())
+        for reference in self._modules.values():
+            module = reference()
+            if module is not None and used:
+                self._zeros.look_within(module)
         self._modules.clear()
+        if used and self._zeros.facts():
+            self._tell(self._zeros.facts())
         if used and omitted:
             self._tell((("optimizer_parameters", str(used)), ("optimizer_parameters_omitted", str(omitted))))
         if dense > MOST * used:

@@ -67,7 +67,7 @@ class PyTorch:
         self.few_lines = os.environ.get("STRAIN_LINES") == "few"
         self.lines_to = os.environ.get("STRAIN_MARKERS") if "STRAIN_LINES" in os.environ else None
         self.made = Optimizers()
-        self.omitted = Omitted(self._tell)
+        self.omitted = Omitted(self.torch, self._tell)
         self.repeated = Repeated(self._tell)
         self.discarded = Discarded(self._tell)
         self.early = FOLLOWED  # steps until nothing more is looked for in them
@@ -825,7 +825,7 @@ class PyTorch:
                 calls.begins(arguments[0], gradients)
                 if gradients and self.early:
                     if self.omitted.left:
-                        self.omitted.called(arguments[0])
+                        self.omitted.called(arguments[0], [*arguments[1:], *options.values()])
                     if self.repeated.left:
                         self.repeated.called(arguments[0])
                     self._follow(self.discarded.called, arguments[0])

@@ -521,6 +521,14 @@ static int ranks_assign(struct forest *f, const struct node *parent, const struc
 	return n;
 }
 
+static bool is_above(const struct node *node, const struct node *other)
+{
+	while (other && other != node) {
+		other = other->parent;
+	}
+	return other != NULL;
+}
+
 static struct node *root_of(struct forest *f)
 {
 	struct node *root = NULL;
@@ -565,6 +573,27 @@ static void trainers_assign(struct forest *f)
 	}
 }
 
+// The one process that marked iterations trains, also where a script starts it beside others that
+// take as much time. An ancestor only marks what it starts, and a copy of main is its child.
+static void marked_main_assign(struct forest *f)
+{
+	struct node *marked = NULL, *main = NULL;
+	for (size_t i = 0; i < f->n; i++) {
+		struct node *node = &f->nodes[i];
+		if (node->row->role == ROLE_RANK || (node->row->iterates && marked)) {
+			return;
+		}
+		marked = node->row->iterates ? node : marked;
+		main = node->row->role == ROLE_MAIN ? node : main;
+	}
+	if (!marked || !main || marked == main || is_above(marked, main) ||
+		strcmp(marked->row->command, main->row->command) == 0) {
+		return;
+	}
+	main->row->role = is_above(main, marked) ? ROLE_LAUNCHER : ROLE_HELPER;
+	marked->row->role = ROLE_MAIN;
+}
+
 // Assigns roles from marks. Ancestors of ranks do not train.
 static void marked_ranks_assign(struct forest *f)
 {
@@ -588,14 +617,6 @@ static void marked_ranks_assign(struct forest *f)
 static bool is_trainer(const struct process_row *row)
 {
 	return row->role == ROLE_MAIN || row->role == ROLE_RANK;
-}
-
-static bool is_above(const struct node *node, const struct node *other)
-{
-	while (other && other != node) {
-		other = other->parent;
-	}
-	return other != NULL;
 }
 
 // A process that marked batches feeds a training loop if it is below one or beside one. An ancestor
@@ -700,6 +721,7 @@ int processes_assign_roles(struct process_row *rows, size_t n)
 		rows[i].number = -1;
 	}
 	trainers_assign(&forest);
+	marked_main_assign(&forest);
 	marked_ranks_assign(&forest);
 	others_assign(&forest);
 	for (size_t i = 0; i < n; i++) {

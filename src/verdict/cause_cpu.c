@@ -152,11 +152,30 @@ double cause_computing_threads(const struct facts *f)
 	return f->main_cpus / fmax(0.05, 1 - waits);
 }
 
+// Threads of the framework's pool that were ready without a CPU, on average. They are that without
+// others, too, if there are more of them than CPUs.
+static double pool_ready(const struct facts *f)
+{
+	static const enum thread_group pools[] = {
+		THREADS_POOL, THREADS_OPENMP, THREADS_BLAS, THREADS_UNNAMED};
+	double ready = 0;
+	for (size_t i = 0; i < ARRAY_LENGTH(pools); i++) {
+		ready += known_or_zero(f->threads.groups[pools[i]].ready);
+	}
+	return f->threads.known ? ready : 0;
+}
+
+// Whether processes of the job that neither train nor prepare batches take many of its CPUs.
+static bool has_helpers(const struct facts *f)
+{
+	return f->helpers_cpus >= OTHERS * f->cpus;
+}
+
 // CPUs for which the job had work, on average.
 static double causes_needed_cpus(const struct facts *f)
 {
 	return f->cpus_used + f->ranks.n * known_or_zero(f->main_queued) +
-	       known_or_zero(f->workers.queued);
+	       known_or_zero(f->workers.queued) + (has_helpers(f) ? pool_ready(f) : 0);
 }
 
 enum lack causes_lack(const struct facts *f)
@@ -190,16 +209,23 @@ static double computing_cpus(const struct facts *f, double threads, double alone
 
 // The training thread sleeps while its pool waits for CPUs, which shows only in the length of a
 // step. The result is at most what all CPUs used by others would give. A thread that computes alone
-// has no pool: what it waited is known (and steps of batches that differ in length differ).
+// has no pool: what it waited is known (and steps of batches that differ in length differ). If the
+// others are of the job, they may run all the time, so that no step is undisturbed.
 double cause_dilation(const struct facts *f)
 {
-	bool others = f->others_cpus >= OTHERS * f->cpus && f->cpu_stalled >= CPU_STALLED &&
-	              f->cpus_used < SATURATED * f->cpus && cpus_saturated(f);
+	double helpers = known_or_zero(f->helpers_cpus), trains = f->cpus_used - helpers;
+	double beside = known_or_zero(f->others_cpus) + helpers;
+	bool others = beside >= OTHERS * f->cpus && f->cpu_stalled >= CPU_STALLED &&
+	              trains < SATURATED * f->cpus && cpus_saturated(f);
 	if (!others || f->gpu.used) {
 		return 0;
 	}
 	double lost = f->compute_s - USUAL * f->undisturbed_s;
-	double most = f->others_cpus / (f->others_cpus + f->cpus_used);
+	if (has_helpers(f) && pool_ready(f) > 0) {
+		double lacks = pool_ready(f) / (pool_ready(f) + f->main_cpus);
+		lost = fmax(lost, lacks * f->length_s.value);
+	}
+	double most = beside / (beside + trains);
 	most = f->one_thread ? fmin(most, known_or_zero(f->main_queued)) : most;
 	return fmax(0, fmin(most, lost / f->length_s.value));
 }
@@ -674,7 +700,8 @@ static enum grounds grounds_contention(const struct facts *f)
 static double beside_training(const struct facts *f)
 {
 	bool may_feed = f->workers.n > 0 || known_or_zero(f->waits.share[WAIT_PIPE]) >= WORTH;
-	return may_feed || f->ranks.n > 1 ? 0 : f->cpus_used - f->main_cpus;
+	double beside = may_feed || f->ranks.n > 1 ? 0 : f->cpus_used - f->main_cpus;
+	return fmax(beside, known_or_zero(f->helpers_cpus));
 }
 
 // Whether the job restricted itself to fewer CPUs than it has, as far as no quota does.
@@ -710,6 +737,19 @@ static void say_contention(struct text *t, const struct facts *f, const struct c
 		text_append_string(t, ", which costs ");
 	}
 	cause_append_share(t, cause);
+}
+
+// The share of an iteration that the job's own workers cost by the CPUs that they take: at most the
+// time for which training waited, or what its steps take longer than undisturbed ones.
+static double own_workers_cost(const struct facts *f, const struct cause *cause)
+{
+	if (!(f->workers.n > 0) || !(f->workers.cpus >= OTHERS * f->cpus)) {
+		return NAN;
+	}
+	double longer = f->compute_s >= USUAL * f->undisturbed_s
+	                        ? (f->compute_s - f->undisturbed_s) / f->length_s.value
+	                        : 0;
+	return fmax(cause->share.value, longer);
 }
 
 static void advise_contention(struct advice_builder *b, const struct cause *cause)
@@ -755,6 +795,10 @@ static void advise_contention(struct advice_builder *b, const struct cause *caus
 		text_append_string(&basis, " on average");
 	}
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
+	double own = lack == LACK_OWN ? own_workers_cost(f, cause) : NAN;
+	if (own >= WORTH) {
+		cause_advise_less_preparation(b, own);
+	}
 }
 
 // Waits of the training thread --------------------------------------------------------------------

@@ -1460,6 +1460,29 @@ static bool advise_embeddings(struct advice_builder *b)
 	return true;
 }
 
+// A matrix of zeros, such as the adjacency of a graph, is multiplied as if all were other numbers.
+// How much of the products is by this one is not known.
+static void advise_zeros(struct advice_builder *b)
+{
+	const struct facts *f = b->f;
+	double products = cause_code(&f->code, CODE_KERNELS) * fmin(1, known_or_zero(f->code.cpus));
+	struct text action = {0}, basis = {0};
+	if (!(f->matrix_zeros >= ZEROS) || !cause_sampled(&f->code) || products < PRODUCTS_HEAVY) {
+		return;
+	}
+	text_append_string(&action,
+		"keep the matrix of zeros that goes into the model as a sparse one (torch.sparse), "
+		"or look up the rows that are needed");
+	text_append_string(&basis, "a dense matrix of ");
+	words_append_number(&basis, f->matrix_elements);
+	text_append_string(&basis, " elements goes into the model, of which ");
+	words_append_percent(&basis, fmax(1 - f->matrix_zeros, 1e-5));
+	text_append_string(&basis, " are not 0; matrix products take ");
+	words_append_percent(&basis, products);
+	text_append_string(&basis, " of the training thread's time");
+	advice_suggest_at_most(b, products, &action, &basis);
+}
+
 // Whether what runs outside of all phases is beside the model. A script that calls no module
 // computes its model there, too. On a GPU, the time of calls there is not that of the computing.
 static bool marks_model(const struct facts *f)
@@ -1683,6 +1706,7 @@ static void advise_compute(struct advice_builder *b, const struct cause *cause)
 	advise_recomputed(b);
 	advise_padding(b, cause);
 	advise_embeddings(b);
+	advise_zeros(b);
 	advise_callbacks(b);
 	advise_own_backward(b);
 	advise_denormals(b);

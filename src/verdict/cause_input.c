@@ -352,6 +352,30 @@ static const struct line_place *prepares_in(const struct facts *f)
 	return f->pipeline && *f->thread_lines.data.place ? &f->thread_lines.data : &f->lines.data;
 }
 
+void cause_advise_less_preparation(struct advice_builder *b, double share)
+{
+	const struct facts *f = b->f;
+	struct text action = {0}, basis = {0};
+	const struct line_place *line = f->workers.n > 0 ? &f->worker_lines.data : prepares_in(f);
+	bool python = cause_has_line(prepares_in(f), 1);
+	text_append_string(&action, "reduce preparation");
+	if (cause_has_line(line, 1)) {
+		text_append_string(&action, ", of which ");
+		words_append_percent(&action, line->share);
+		cause_append_line(&action, " is in ", line, 1);
+	}
+	text_append_string(&action, ": ");
+	text_append_string(&action,
+		f->pipeline && !python
+			? "map whole batches where the operations allow it (batch() before map()), "
+			: "");
+	text_append_string(&action, "decode, scale or cache the data beforehand");
+	text_append_string(
+		&action, f->pipeline && python ? ", or use TensorFlow's operations" : "");
+	advice_append_prepare_cost(&basis, f);
+	advice_suggest_at_most(b, share, &action, &basis);
+}
+
 static void say_input(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	const struct worker_facts *w = &f->workers;
@@ -579,25 +603,7 @@ static void advise_input(struct advice_builder *b, const struct cause *cause)
 	} else if (advice_idle_cpus(f) >= IDLE_CPUS) { // for more threads
 		advise_pipeline(b, cause);
 	}
-	struct text action = {0}, basis = {0};
-	const struct line_place *line = f->workers.n > 0 ? &f->worker_lines.data : prepares_in(f);
-	bool python = cause_has_line(prepares_in(f), 1);
-	text_append_string(&action, "reduce preparation");
-	if (cause_has_line(line, 1)) {
-		text_append_string(&action, ", of which ");
-		words_append_percent(&action, line->share);
-		cause_append_line(&action, " is in ", line, 1);
-	}
-	text_append_string(&action, ": ");
-	text_append_string(&action,
-		f->pipeline && !python
-			? "map whole batches where the operations allow it (batch() before map()), "
-			: "");
-	text_append_string(&action, "decode, scale or cache the data beforehand");
-	text_append_string(
-		&action, f->pipeline && python ? ", or use TensorFlow's operations" : "");
-	advice_append_prepare_cost(&basis, f);
-	advice_suggest_at_most(b, cause->share.value, &action, &basis);
+	cause_advise_less_preparation(b, cause->share.value);
 	if (collects && !mostly) {
 		advice_suggest_no_collections(b, lost_to_collections(f));
 	}

@@ -87,6 +87,8 @@ const struct line_place *cause_main_line(const struct facts *f);
 const struct line_place *cause_outside_function(const struct facts *f);
 // Share of the time that a function takes at most.
 double cause_function_at_most(const struct line_place *function);
+// Advises to prepare less, with the line that prepares; without preparing, this share is gone.
+void cause_advise_less_preparation(struct advice_builder *b, double share);
 // Appends "; train.py:42 augment() has 66 % of the samples", if there is one.
 void cause_append_main_line(struct text *t, const struct facts *f);
 // "1.9 of 2 CPUs".

@@ -699,6 +699,7 @@ void facts_init(struct facts *f)
 	f->batch_tensors = f->prefetch = f->padding = f->padding_common = NAN;
 	f->parameters = f->parameters_omitted = NAN;
 	f->backward_passes = f->backward_kept = f->backward_synced = NAN;
+	f->matrix_elements = f->matrix_zeros = NAN;
 	f->embeddings = f->callbacks = f->reads = f->allocations = NAN;
 	f->backward_wasted = NAN;
 	f->collections = (struct collection_facts){NAN, NAN, NAN, NAN, NAN};
@@ -1072,6 +1073,22 @@ static void fill_ranks(const struct phases *p, struct facts *f)
 
 // Resources ---------------------------------------------------------------------------------------
 
+// CPUs used by those of the job's processes that neither train, prepare batches nor are copies of a
+// process that does. Those that used little do not matter.
+static double helpers_cpus(const struct analysis *a, const struct stretch *stretch)
+{
+	double sum = 0;
+	for (size_t i = 0; i < a->processes.n; i++) {
+		const struct process_row *row = &a->processes.items[i];
+		double cpus = row->cpu_seconds / stretch_seconds(stretch);
+		if (row->role == ROLE_HELPER && cpus >= HELPER_CPUS) {
+			sum += known_or_zero(rate_over(
+				a->tables.reader, &a->stops, row->entity, NAME_CPU_TIME, stretch));
+		}
+	}
+	return sum;
+}
+
 static void fill_cpus(const struct analysis *a, struct facts *f, const struct stretch *stretch)
 {
 	static const char *const modes[] = {"user", "nice", "system", "irq", "softirq", "steal"};
@@ -1085,6 +1102,7 @@ static void fill_cpus(const struct analysis *a, struct facts *f, const struct st
 		NAME_CPU_TIME, stretch);
 	f->cpus_used = isfinite(f->cpus_used) ? f->cpus_used : o->cpus_used;
 	f->main_cpus = rate_over(a->tables.reader, &a->stops, main, NAME_CPU_TIME, stretch);
+	f->helpers_cpus = helpers_cpus(a, stretch);
 	f->main_threads = tables_figure(&a->tables, main, NAME_THREADS, FIGURE_MAX);
 	f->main_queued = rate_over(a->tables.reader, &a->stops, main, NAME_CPU_WAIT, stretch);
 	f->page_faults = rate_over(a->tables.reader, &a->stops, main, NAME_MINOR_FAULTS, stretch);
@@ -1291,6 +1309,13 @@ static void fill_settings(struct reader *r, struct facts *f)
 	}
 	int64_t embeddings = reader_run_i64(r, "optimizer_embeddings", 0);
 	f->embeddings = embeddings > 0 ? (double)embeddings : NAN;
+	int64_t zeros = reader_run_i64(r, "optimizer_zeros", 0);
+	int64_t looked_at = reader_run_i64(r, "optimizer_zeros_of", 0);
+	int64_t matrix = reader_run_i64(r, "optimizer_zeros_elements", 0);
+	if (zeros > 0 && looked_at >= zeros && matrix >= looked_at) {
+		f->matrix_elements = (double)matrix;
+		f->matrix_zeros = (double)zeros / (double)looked_at;
+	}
 	int64_t callbacks = reader_run_i64(r, "optimizer_callbacks", 0);
 	f->callbacks = callbacks > 0 ? (double)callbacks : NAN;
 	f->callback_at = reader_run(r, "optimizer_callback_at");

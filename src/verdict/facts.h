@@ -241,6 +241,7 @@ struct facts {
 	double others_cpus;
 	double host_cpus;
 	double host_others_cpus; // the same on any CPU of the host
+	double helpers_cpus; // used by processes of the job that run other programs beside training
 	double stolen_cpus; // used by the hypervisor
 	double cpu_stalled; // pressure: some task of the host waited for a CPU, share of time
 	double throttled; // share of the periods of its quota in which it was used up
@@ -353,6 +354,9 @@ struct facts {
 	double allocations;
 	// Those in embeddings with dense gradients, if they are most of those updated; NAN: not.
 	double embeddings;
+	// Of the elements of the largest matrix that goes into the model, if nearly all are 0:
+	// their number, and the part that is 0; NAN: there is none.
+	double matrix_elements, matrix_zeros;
 	// Backward passes of each of the first steps, and those of them that keep the graph for
 	// another one, at least; NAN: none does, or not known.
 	double backward_passes, backward_kept;

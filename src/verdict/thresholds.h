@@ -60,6 +60,7 @@
 // less, it waited for other threads of the job.
 #define THEIRS 0.5
 // Pressure: share of the time in which tasks of the host waited for a CPU.
+#define HELPER_CPUS 0.05 // of the run: less is no load
 #define CPU_STALLED 0.20
 // CPUs that all threads of a training process but the first use, if they are idle.
 #define THREADS_IDLE 0.10
@@ -259,6 +260,8 @@
 // Share of an iteration in the optimizer: SGD and Adam in one fused loop stay below 0.15 of a step
 // that reads each weight three times.
 #define OPTIMIZER_HEAVY 0.30
+#define PRODUCTS_HEAVY 0.30 // matrix products
+#define ZEROS 0.95 // of a dense matrix: nearly all
 
 // Memory ------------------------------------------------------------------------------------------
 

@@ -246,6 +246,21 @@ optimizer|iteration' ]
 	[ -z "$(run_key run.strain optimizer_callbacks)" ]
 }
 
+@test "PyTorch: a matrix of zeros that goes into the model" {
+	needs_torch
+	for mode in graph graph_buffer; do
+		rm -f run.strain
+		record "$PYTHON" "$TRAIN" "$mode" >with
+		[ "$(run_key run.strain optimizer_zeros_elements)" = 1210000 ]
+		[ "$(run_key run.strain optimizer_zeros)" -ge 10000 ]
+		"$PYTHON" "$TRAIN" "$mode" >without
+		cmp with without
+	done
+	rm run.strain
+	record "$PYTHON" "$TRAIN" attention >/dev/null
+	[ -z "$(run_key run.strain optimizer_zeros)" ]
+}
+
 @test "PyTorch: embeddings with dense gradients" {
 	needs_torch
 	record "$PYTHON" "$TRAIN" tables >with

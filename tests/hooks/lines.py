@@ -92,6 +92,24 @@ def test_whose_line_counts():
     assert look(stack((torch + "functional.py", 1, "sort"), (tool, 4, "fit"))) == ("", 4, tool, "fit")
 
 
+def test_a_lambda_is_its_callers_where_that_defines_it():
+    if sys.version_info < (3, 11):
+        return
+    found = []
+
+    def look():
+        return Places().classify(stack_of(sys._getframe(1), 200))[3]
+
+    def merge():
+        return min([0], key=lambda _: found.append(look()) or 0)
+
+    def given(function):
+        return function()
+
+    merge()
+    assert found == ["merge"] and given(lambda: look()) == "<lambda>"  # pylint: disable=unnecessary-lambda
+
+
 def test_a_closure_is_not_the_optimizers():
 
     def look(*frames):

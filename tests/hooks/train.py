@@ -340,6 +340,45 @@ def tables(job):
     _train_tables(job, torch.nn.Linear(8, 2))
 
 
+class Graph(torch.nn.Module):
+    """A layer of a graph whose neighbours are a dense matrix: an argument, or a buffer."""
+
+    def __init__(self, neighbours=None):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 2)
+        self.register_buffer("neighbours", neighbours)
+
+    def forward(self, inputs, neighbours=None):
+        """Sums of the neighbours' outputs."""
+        return (self.neighbours if neighbours is None else neighbours) @ self.layer(inputs)
+
+
+def _train_graph(model, *arguments):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    inputs = torch.randn(1100, 4)
+    for _ in range(5):
+        optimizer.zero_grad()
+        loss = model(inputs, *arguments).mean()
+        loss.backward()
+        optimizer.step()
+        print(loss.item().hex())
+
+
+def graph(_):
+    """Nearly all of the matrix is 0."""
+    _train_graph(Graph(), torch.eye(1100))
+
+
+def graph_buffer(_):
+    """The same, held by the model."""
+    _train_graph(Graph(torch.eye(1100)))
+
+
+def attention(_):
+    """A matrix that is full."""
+    _train_graph(Graph(), torch.rand(1100, 1100))
+
+
 def tied(job):
     """The last layer uses the whole embedding."""
     _train_tables(job, torch.nn.Linear(8, 1000))

@@ -6,9 +6,22 @@
 #pragma once
 
 #include <math.h>
+#include <string.h>
 
 #include "verdict/causes.h"
 #include "verdict/facts.h"
+#include "verdict/verdict.h"
+
+// The suggestion that begins with these words; NULL: there is none.
+static inline const struct suggestion *suggests(const struct verdict *v, const char *action)
+{
+	for (size_t i = 0; i < v->n_suggestions; i++) {
+		if (strncmp(v->suggestions[i].action, action, strlen(action)) == 0) {
+			return &v->suggestions[i];
+		}
+	}
+	return NULL;
+}
 
 static inline struct estimate known(double value)
 {

@@ -64,6 +64,56 @@ static void others_are_on_other_cpus_too(void **state)
 	assert_null(causes_get(&c, BOTTLENECK_CONTENTION));
 }
 
+// As seen: a script packs files with three processes, on two CPUs, while Keras trains.
+static void other_processes_of_the_job_take_its_cpus(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	struct causes c;
+	f.cpus = f.host_cpus = 2;
+	f.cpus_used = 1.97;
+	f.main_cpus = 0.8;
+	f.main_queued = 0.01;
+	f.cpu_stalled = 0.87;
+	f.host_others_cpus = f.others_cpus = 0.02;
+	f.compute_s = f.undisturbed_s = f.length_s.value; // of every step
+	f.threads.known = true;
+	f.threads.groups[THREADS_POOL].ready = 0.35;
+	f.threads.groups[THREADS_UNNAMED].ready = 0.99;
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_CONTENTION)); // more threads than CPUs
+	f.helpers_cpus = 1.17;
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_CONTENTION);
+	assert_float_equal(c.items[0].share.value, 0.59, 0.01);
+	assert_headline(&f, "... other processes of the job use 1.2 of 2");
+}
+
+// Loader workers that leave too little for training: less preparation helps it.
+static void workers_take_cpus_from_training(void **state)
+{
+	(void)state;
+	struct facts f = job(0.02);
+	struct causes c;
+	struct verdict v = {0};
+	f.cpus = f.host_cpus = 2;
+	f.cpus_used = 1.9;
+	f.main_cpus = 0.84;
+	f.main_queued = 0.14;
+	f.host_others_cpus = f.others_cpus = 0.02;
+	f.workers.n = 2;
+	f.workers.cpus = 1.06;
+	f.workers.preparing = 1.36;
+	f.worker_lines.data = (struct line_place){.place = "train.py:30 __getitem__()", .share = 1};
+	causes_find(&f, &c);
+	assert_non_null(causes_get(&c, BOTTLENECK_CONTENTION));
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	const struct suggestion *s = suggests(&v, "reduce preparation");
+	assert_non_null(s);
+	assert_int_equal(s->kind, GAIN_AT_MOST);
+	verdict_done(&v);
+}
+
 // What others use of a large machine is not known to be of the few CPUs that the job may use.
 static void others_elsewhere_take_no_cpu(void **state)
 {
@@ -484,6 +534,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(short_reads_in_steps),
 		cmocka_unit_test(others_are_on_other_cpus_too),
+		cmocka_unit_test(other_processes_of_the_job_take_its_cpus),
+		cmocka_unit_test(workers_take_cpus_from_training),
 		cmocka_unit_test(others_elsewhere_take_no_cpu),
 		cmocka_unit_test(spinning_comes_before_a_lack_of_cpus),
 		cmocka_unit_test(who_waits_asleep_burns_no_cpu),

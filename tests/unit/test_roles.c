@@ -140,6 +140,31 @@ static void test_ranks_under_a_launcher(void **state)
 	assert_int_equal(rows[4].role, ROLE_HELPER);
 }
 
+// A script that starts training beside other programs, which together take most of the time.
+static void test_training_beside_other_programs(void **state)
+{
+	(void)state;
+	struct process_row rows[] = {
+		process(1, 0, "bash run.sh", 0.01, 0, 100),
+		process(2, 1, "python3 pack.py 0", 40, 0.1, 100),
+		process(3, 1, "python3 pack.py 1", 40, 0.1, 100),
+		process(4, 1, "python3 train.py", 50, 0.2, 100),
+		process(5, 4, "python3 train.py", 5, 5, 99),
+	};
+	assert_int_equal(processes_assign_roles(rows, 5), 0);
+	assert_int_equal(rows[0].role, ROLE_MAIN); // which of them trains, nobody said
+	rows[3].iterates = true;
+	assert_int_equal(processes_assign_roles(rows, 5), 0);
+	assert_int_equal(rows[0].role, ROLE_LAUNCHER);
+	assert_int_equal(rows[1].role, ROLE_HELPER);
+	assert_int_equal(rows[3].role, ROLE_MAIN);
+	assert_int_equal(rows[4].role, ROLE_LOADER);
+	rows[3].iterates = false;
+	rows[0].iterates = true; // the script marks what it starts
+	assert_int_equal(processes_assign_roles(rows, 5), 0);
+	assert_int_equal(rows[0].role, ROLE_MAIN);
+}
+
 // A rank that another forked has its command line, as loader workers have.
 static void test_ranks_that_marks_tell(void **state)
 {
@@ -211,6 +236,7 @@ int main(void)
 		cmocka_unit_test(test_who_prepares_feeds_a_training),
 		cmocka_unit_test(test_strain_is_passed_through),
 		cmocka_unit_test(test_ranks_under_a_launcher),
+		cmocka_unit_test(test_training_beside_other_programs),
 		cmocka_unit_test(test_ranks_that_marks_tell),
 		cmocka_unit_test(test_a_script_of_many_commands_is_main_itself),
 		cmocka_unit_test(test_strange_trees),
