@@ -795,7 +795,7 @@ static void advise_contention(struct advice_builder *b, const struct cause *caus
 		text_append_string(&basis, " on average");
 	}
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
-	double own = lack == LACK_OWN ? own_workers_cost(f, cause) : NAN;
+	double own = lack == LACK_OWN && !restricts_itself(f) ? own_workers_cost(f, cause) : NAN;
 	if (own >= WORTH) {
 		cause_advise_less_preparation(b, own);
 	}
