@@ -577,20 +577,23 @@ static void trainers_assign(struct forest *f)
 // take as much time. An ancestor only marks what it starts, and a copy of main is its child.
 static void marked_main_assign(struct forest *f)
 {
-	struct node *marked = NULL, *main = NULL;
+	struct node *marked = NULL, *assigned = NULL;
 	for (size_t i = 0; i < f->n; i++) {
 		struct node *node = &f->nodes[i];
 		if (node->row->role == ROLE_RANK || (node->row->iterates && marked)) {
 			return;
 		}
 		marked = node->row->iterates ? node : marked;
-		main = node->row->role == ROLE_MAIN ? node : main;
+		assigned = node->row->role == ROLE_MAIN ? node : assigned;
 	}
-	if (!marked || !main || marked == main || is_above(marked, main) ||
-		strcmp(marked->row->command, main->row->command) == 0) {
+	if (!marked || !assigned || is_above(marked, assigned) ||
+		strcmp(marked->row->command, assigned->row->command) == 0) {
 		return;
 	}
-	main->row->role = is_above(main, marked) ? ROLE_LAUNCHER : ROLE_HELPER;
+	assigned->row->role = ROLE_HELPER;
+	for (struct node *above = marked->parent; above; above = above->parent) {
+		above->row->role = ROLE_LAUNCHER;
+	}
 	marked->row->role = ROLE_MAIN;
 }
 
