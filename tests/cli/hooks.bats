@@ -252,7 +252,7 @@ optimizer|iteration' ]
 		rm -f run.strain
 		record "$PYTHON" "$TRAIN" "$mode" >with
 		[ "$(run_key run.strain optimizer_zeros_elements)" = 1210000 ]
-		[ "$(run_key run.strain optimizer_zeros)" -ge 10000 ]
+		[ "$(run_key run.strain optimizer_zeros)" -ge 8000 ]
 		"$PYTHON" "$TRAIN" "$mode" >without
 		cmp with without
 	done
