@@ -261,7 +261,7 @@ json.dump(a, open("alexnet.advice/advice.json", "w"))'
 @test "an answer of today is kept, labelled and without secrets, and shown as it was printed" {
 	/usr/bin/python3 -c 'import torch' 2>/dev/null || skip "no PyTorch"
 	export OMP_NUM_THREADS=1
-	"$STRAIN" advise --label model=tiny --label place=here --memory 1GB --time 5s --limit 5s --thesis -o today.advice -- \
+	"$STRAIN" advise --label model=tiny --label place=here --memory 1GB --time 5s --limit 15s --thesis -o today.advice -- \
 		env API_TOKEN=3f8a1b2c9d /usr/bin/python3 "$SOURCE_ROOT/tests/cli/advise_small.py" \
 		--batch-size '{batch_size=4}' >printed
 	"$STRAIN" show today.advice >shown
