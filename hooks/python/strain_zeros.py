@@ -25,8 +25,11 @@ class Zeros:
     def look(self, tensors):
         """Looks at the matrices among some objects."""
         for tensor in tensors[:TENSORS]:
-            if type(tensor) is self._torch.Tensor and self.elements < tensor.numel() >= LARGE:
-                self._look_at(tensor)
+            try:
+                if type(tensor) is self._torch.Tensor and self.elements < tensor.numel() >= LARGE:
+                    self._look_at(tensor)
+            except Exception:  # a tensor of another kind, such as those within vmap(): it adds to advice only
+                return
 
     def look_within(self, module):
         """Looks at the tensors of a module's layers that are no parameters."""

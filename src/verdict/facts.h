@@ -241,7 +241,9 @@ struct facts {
 	double others_cpus;
 	double host_cpus;
 	double host_others_cpus; // the same on any CPU of the host
-	double helpers_cpus; // used by processes of the job that run other programs beside training
+	// Used by processes of the job that run other programs beside training; those whose CPU
+	// time is not known are left out.
+	double helpers_cpus;
 	double stolen_cpus; // used by the hypervisor
 	double cpu_stalled; // pressure: some task of the host waited for a CPU, share of time
 	double throttled; // share of the periods of its quota in which it was used up

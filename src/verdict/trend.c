@@ -164,7 +164,6 @@ struct trend trend_of(const struct phases *p)
 	for (size_t i = 0; i < p->n_iterations;) {
 		i = take_epoch(p, i, &one);
 		all += one.n;
-		mean.numbered = mean.numbered && one.numbered;
 		if ((double)one.n < least) {
 			continue;
 		}
@@ -172,6 +171,7 @@ struct trend trend_of(const struct phases *p)
 			return none;
 		}
 		add_epoch(&mean, &one);
+		mean.numbered = mean.numbered && one.numbered;
 		n++;
 	}
 	for (size_t i = 0; i < QUARTERS; i++) {

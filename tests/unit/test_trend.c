@@ -85,6 +85,10 @@ static void test_an_epoch_that_was_cut_off(void **state)
 	struct phases p = epochs(3, MS / 2);
 	p.n_iterations -= 15;
 	assert_true(trend_of(&p).share > 0.4);
+	for (size_t i = 2 * PER_EPOCH; i < p.n_iterations; i++) { // what follows has no number
+		iterations[i].epoch = i < 2 * PER_EPOCH + 30 ? -1 : 2;
+	}
+	assert_true(trend_of(&p).share > 0.4 && trend_of(&p).numbered);
 }
 
 // Episodes that become longer as an agent learns: no epochs, and nobody knows how large they are.
