@@ -12,8 +12,12 @@ import sys
 
 # A framework's module, and the module beside this file that hooks it.
 FRAMEWORKS = {
+    "fastai.optimizer": "strain_libraries",
+    "gym": "strain_libraries",
+    "gymnasium": "strain_libraries",
     "jax": "strain_jax",
     "keras": "strain_keras",
+    "stable_baselines3.common.vec_env": "strain_libraries",
     "tf_keras": "strain_keras",
     "torch": "strain_torch",
 }

@@ -12,6 +12,7 @@ rule):
 - Other calls without gradients are forward: a policy acts, or a generator makes the input of its
   critic. If a loader feeds the training, they begin no iteration: between its passes they make
   pictures or samples to look at.
+- Where environments of reinforcement learning run, a call without gradients acts in them, and is forward, too.
 - Between an iteration and the request for the next batch of a pass, the third such call of a model in evaluation
   mode shows that all of them are a validation, unless they follow each step. One or two are no phase.
 """
@@ -33,7 +34,7 @@ class Calls:
     """The outermost calls of one thread. All times are from monotonic_ns."""
 
     __slots__ = ("loop", "inside", "began_ns", "ended_ns", "kind", "row", "turn", "turned", "acts", "trained",
-                 "validates", "samples")  # fmt: skip
+                 "validates", "samples", "environment")  # fmt: skip
 
     def __init__(self, loop):
         self.loop = loop
@@ -48,6 +49,7 @@ class Calls:
         self.trained = set()  # ids of modules called in training mode with gradients
         self.validates = False  # a validation is in progress
         self.samples = -1  # in the first call since the last backward
+        self.environment = False  # one has run
 
     def begins(self, module, gradients):
         """The outermost module is called."""
@@ -73,7 +75,7 @@ class Calls:
         known = id(module) in self.trained
         if gradients and (training or not known):
             return TRAINS
-        if training or not (self.trained or self.loop.has_optimizer()):  # nothing trains: inference
+        if training or self.environment or not (self.trained or self.loop.has_optimizer()):  # nothing trains: inference
             return EVALUATES if self.validates else BESIDE
         return EVALUATES if self.validates or self.loop.between_iterations() else BESIDE
 
@@ -134,6 +136,11 @@ class Calls:
             self.turn = turn
         self.kind = EVALUATES
         self._evaluates(module, monotonic_ns())
+
+    def acts_in_environment(self):
+        """An environment is about to run. What was called before is settled."""
+        self.environment = True
+        self.settle()
 
     def _settle_row(self):
         """Drops a row too short to be a validation."""

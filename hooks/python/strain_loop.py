@@ -29,6 +29,7 @@ from strain_calls import Calls
 from strain_pass import BESIDE, EVALUATION, TRAINING, UNKNOWN, Pass
 from strain_ring import BACKWARD, CHECKPOINT, DATA, FORWARD, OPTIMIZER, STEP, TRANSFER, VALIDATION
 
+ENVIRONMENT = "environment"
 # Number of batches requested ahead of their backward (prefetching wrappers take one or two).
 AHEAD = 2
 FEEDING = 7  # upper bound of other loaders remembered
@@ -55,7 +56,7 @@ class Loop:
                  "closure_ns", "in_backward", "backwards", "stepped", "closer", "training", "current",
                  "feeding", "turning", "ordinary", "stage", "began_ns", "batch", "backward_ns",
                  "between_ns", "optimizer_ns", "made", "calls", "fetching", "cycle", "before",
-                 "pending_ns", "pending", "computing")  # fmt: skip
+                 "pending_ns", "pending", "computing", "in_environment")  # fmt: skip
 
     def __init__(self, ring, main=True, made=None):
         strain_collect.follow()
@@ -78,6 +79,7 @@ class Loop:
         self.closure_ns = 0  # start of its closure, or end of the last backward in it; 0: no closure
         self.computing = False  # the optimizer itself computes, between calls of its closure
         self.in_backward = False
+        self.in_environment = False
         self.backwards = 0  # number of backwards begun
         self.stepped = None  # the optimizer that stepped last in this iteration
         self.closer = None  # the optimizer whose step ends an iteration
@@ -751,6 +753,20 @@ class Loop:
         self.last_ns = self.ring.end()
         if self.weak and self.anchor_ns:
             self.anchor_ns = self.last_ns
+
+    def environment_begins(self):
+        """An environment of reinforcement learning runs: calls of models without gradients act in it."""
+        self._not_brief()
+        self.calls.acts_in_environment()
+        if self.is_free():
+            self._need_iteration(monotonic_ns())
+        self.last_ns = self.ring.begin(self.ring.number(ENVIRONMENT))
+        self.in_environment = True
+
+    def environment_ends(self):
+        """Ends the span of the environment begun last."""
+        self.in_environment = False
+        self.phase_ends()
 
     def leave(self):
         """Leaves the loop to another framework. Returns False if it was trained in this one."""

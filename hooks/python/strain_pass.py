@@ -41,10 +41,11 @@ class Loader:
     """What is known about one loader; batch_size: None, where the loader does not say it."""
 
     __slots__ = ("batch_size", "lists", "looks", "tokens", "trains", "evaluates", "ahead", "told", "tensors", "batches",
-                 "look_at", "padding", "__weakref__")  # fmt: skip
+                 "look_at", "padding", "samples", "__weakref__")  # fmt: skip
 
-    def __init__(self, batch_size=None):
+    def __init__(self, batch_size=None, samples=-1):
         self.batch_size = batch_size
+        self.samples = samples  # of a pass; -1: not known
         # Where the number of samples of a batch is found: 0: the first dimension of its first tensor; 1: the length of
         # the batch, a list of samples; 2: that of the lists in it; None: not known yet.
         self.lists = None if batch_size else 0
@@ -63,13 +64,14 @@ class Loader:
 class Pass:
     """One pass of an iterator over its loader."""
 
-    __slots__ = ("loader", "role", "batches", "length", "began_ns", "ready_ns", "left_ns", "over")
+    __slots__ = ("loader", "role", "batches", "length", "endless", "began_ns", "ready_ns", "left_ns", "over")
 
     def __init__(self, loader, began_ns, length):
         self.loader = loader
         self.role = UNKNOWN
         self.batches = 0
         self.length = length  # number of batches; 0: unknown
+        self.endless = False  # its iterator goes on with the next pass
         self.left_ns = 0  # when its iterator was deleted
         self.began_ns = began_ns
         self.ready_ns = began_ns  # when the iterator was ready
@@ -80,6 +82,13 @@ class Pass:
         self.left_ns = monotonic_ns()
         if self.role == TRAINING:
             self.over = True
+
+    def expected(self):
+        """The samples of the batch that follows, by what the loader says of itself; -1: it does not."""
+        size, samples = self.loader.batch_size, self.loader.samples
+        if not size or samples < 0:
+            return -1
+        return min(size, max(samples - size * self.batches, 0)) or -1
 
     def complete(self):
         """Whether all batches were taken, even if no further one was requested."""

@@ -28,7 +28,7 @@ import strain_ring
 from strain_cuda import DeviceClock, Memory, Reads
 from strain_loop import Loop
 from strain_omitted import FOLLOWED, Discarded, Omitted, Repeated
-from strain_pass import Loader, Optimizers
+from strain_pass import Loader, Optimizers, Pass
 
 COLLECTIVES = ("all_reduce", "all_gather", "all_gather_into_tensor", "all_gather_object",
                "all_to_all", "all_to_all_single", "barrier", "broadcast", "broadcast_object_list",
@@ -199,6 +199,8 @@ class PyTorch:
         self.hook.patch(data.dataloader._BaseDataLoaderIter, "__next__", self._wrap_next)
         self.hook.patch(data.DataLoader, "__iter__", self._wrap_iter)
         self.hook.patch(data.DataLoader, "__init__", self._wrap_init)
+        for name in ("_SingleProcessDataLoaderIter", "_MultiProcessingDataLoaderIter"):
+            self.hook.patch(getattr(data.dataloader, name), "__init__", self._wrap_iterator)
 
     def _wrap_init(self, original):
         def __init__(loader, *arguments, **options):
@@ -214,7 +216,7 @@ class PyTorch:
     def _know(self, loader):
         """Reports a loader's settings for advice: first the first loader's, then the trained one's."""
         key = id(loader)
-        known = Loader(_batch_size(loader))
+        known = Loader(_batch_size(loader), _samples_of(loader))
         facts = list(_facts(loader, strain_hook.caller((self.folder,))))
         if not self.looked_at_blas:
             self.looked_at_blas = True
@@ -238,7 +240,11 @@ class PyTorch:
     def _wrap_iter(self, original):
         def __iter__(loader):
             began_ns = monotonic_ns()
-            iterator = original(loader)
+            within, self.local.iterating = getattr(self.local, "iterating", False), True
+            try:
+                iterator = original(loader)
+            finally:
+                self.local.iterating = within
             if self.hook.on and not self._in_worker():
                 try:
                     self._iterate(loader, iterator, began_ns)
@@ -248,17 +254,48 @@ class PyTorch:
 
         return __iter__
 
+    def _wrap_iterator(self, original):
+        """Some libraries make the iterators themselves: fastai, and ultralytics."""
+
+        def __init__(iterator, loader, *arguments, **options):
+            began_ns = monotonic_ns()
+            original(iterator, loader, *arguments, **options)
+            if self.hook.on and not getattr(self.local, "iterating", False) and not self._in_worker():
+                try:
+                    self._iterate(loader, iterator, began_ns)
+                except Exception as error:
+                    self.hook.fail(error)
+
+        return __init__
+
     def _iterate(self, loader, iterator, began_ns):
         loop = self.loop()
         if loop is not None:
             found = self.loaders.get(id(loader))
             known = found[1] if found else self._know(loader)
-            gradients = self.torch.is_grad_enabled()
-            run = loop.iterate(known, gradients, began_ns, _length(loader))
+            length = _length(loader)
+            if _is_endless(loader, length):
+                run = Pass(known, began_ns, length)  # over: the first one begins with the first batch
+                run.batches, run.over, run.endless = length, True, True
+            else:
+                run = loop.iterate(known, self.torch.is_grad_enabled(), began_ns, length)
             iterator._strain = (loop, run)
             self._watch(iterator, run)
             if self.torch.cuda.is_initialized():
                 self._use_device(loop)
+
+    def _iterate_again(self, iterator, old):
+        """The batch that is asked for is the first of the next pass."""
+        loop = self.local.loop
+        if not old.over:
+            loop.next_begins(old)
+            loop.next_ends(old, None)
+            loop.exhausted(old)
+        run = loop.iterate(old.loader, self.torch.is_grad_enabled(), monotonic_ns(), old.length)
+        run.endless = True
+        iterator._strain = (loop, run)
+        self._watch(iterator, run)
+        return run
 
     def _watch(self, iterator, run):
         """A deleted iterator gives no more batches: the loop left it early."""
@@ -279,6 +316,8 @@ class PyTorch:
             if not marked:
                 return original(iterator)
             try:
+                if run.endless and run.batches >= run.length:
+                    run = self._iterate_again(iterator, run)
                 loop.next_begins(run)
             except Exception as error:
                 fail(error)
@@ -291,7 +330,7 @@ class PyTorch:
             try:
                 first = batch[0] if run.loader.lists == 0 and type(batch) is list and batch else None
                 shape = first.shape if type(first) is tensor else None
-                loop.next_ends(run, shape[0] if shape else samples_of(batch, run.loader))
+                loop.next_ends(run, shape[0] if shape else samples_of(batch, run))
                 loader = run.loader
                 loader.batches += 1
                 if loader.batches == loader.look_at:
@@ -323,13 +362,15 @@ class PyTorch:
         except Exception as error:
             self.hook.fail(error)
 
-    def _samples(self, batch, loader):
+    def _samples(self, batch, run):
         """The number of samples in a batch; -1: unknown. Batches of images of different sizes (object detection) are lists
-        of samples, or a list of images beside one of targets: the first full batch shows which."""
+        of samples, or a list of images beside one of targets: the first full batch shows which. Of a container of the
+        job's own (a batch of graphs), the loader tells it."""
+        loader = run.loader
         try:
             count = self._first_dimension(batch)
         except Exception:
-            return -1  # a container of the job's own
+            return run.expected()
         if loader.lists is None:
             _find_lists(loader, batch, count)
             loader.tensors = max(loader.tensors, _count(batch, self.torch.Tensor))
@@ -341,7 +382,7 @@ class PyTorch:
                 self._count_tokens(loader, batch, count)
             except Exception:
                 self.counts_tokens = False  # only they are given up
-        return count
+        return count if count >= 0 else run.expected()
 
     def _count_tokens(self, loader, batch, samples):
         """Batches of text may say how many words they have beside their number of sentences, as fairseq's do; ntokens alone
@@ -575,6 +616,22 @@ class PyTorch:
             if self.hook.on:
                 try:
                     self._know_optimizer(optimizer)
+                except Exception as error:
+                    self.hook.fail(error)
+
+        return __init__
+
+    def hook_optimizer(self, kind):
+        """Follows a library's own class of optimizers, which is none of PyTorch's."""
+        self.hook.patch(kind, "__init__", self._wrap_init_of_own)
+        self.hook.patch(kind, "step", self._wrap_step)
+
+    def _wrap_init_of_own(self, original):
+        def __init__(optimizer, *arguments, **options):
+            original(optimizer, *arguments, **options)
+            if self.hook.on:
+                try:
+                    self.made.add(optimizer)
                 except Exception as error:
                     self.hook.fail(error)
 
@@ -929,6 +986,29 @@ class PyTorch:
             self.hook.fail(error)
             return None
 
+    def wrap_environment(self, original):
+        """A call that runs environments of reinforcement learning. Only in a thread that calls models, and
+        not in processes that serve another one."""
+        local, hook, fail = self.local, self.hook, self.hook.fail
+
+        def environment(*arguments, **options):
+            loop = getattr(local, "loop", None) if hook.on else None
+            if loop is None or loop.in_environment:
+                return original(*arguments, **options)
+            try:
+                loop.environment_begins()
+            except Exception as error:
+                fail(error)
+            try:
+                return original(*arguments, **options)
+            finally:
+                try:
+                    loop.environment_ends()
+                except Exception as error:
+                    fail(error)
+
+        return environment
+
     def _phase_ends(self, loop):
         try:
             self.local.in_phase = False
@@ -993,7 +1073,7 @@ def _tensors_of(known):
 
 def _batch_size(loader):
     """The batch size that a loader has, or that of its batch sampler; None if neither says it."""
-    size = loader.batch_size or getattr(getattr(loader, "batch_sampler", None), "batch_size", None)
+    size = getattr(loader, "batch_size", None) or getattr(getattr(loader, "batch_sampler", None), "batch_size", None)
     return size if isinstance(size, int) else None
 
 
@@ -1003,6 +1083,17 @@ def _length(loader):
         return 0 if loader._dataset_kind != 0 else len(loader)  # 0: not iterable-style
     except Exception:
         return 0
+
+
+def _is_endless(loader, length):
+    """Whether one iterator serves all passes: what it takes its batches from repeats for ever and so has no length, which
+    the loader has (InfiniteDataLoader of ultralytics, MultiEpochsDataLoader of timm)."""
+    try:
+        return length > 0 and len(loader._index_sampler) < 0
+    except TypeError:
+        return True
+    except Exception:
+        return False
 
 
 class _Watch:

@@ -277,7 +277,8 @@ enum named named_of_name(const char *name)
 	static const char *const names[N_NAMED] = {[NAMED_JAX_COMPILE] = "jax.compile",
 		[NAMED_TF_TRACE] = "tf.trace",
 		[NAMED_TORCH_COMPILE] = "torch.compile",
-		[NAMED_KERAS_PREDICT] = "keras.predict"};
+		[NAMED_KERAS_PREDICT] = "keras.predict",
+		[NAMED_ENVIRONMENT] = "environment"};
 	enum named named = 0;
 	while (named < N_NAMED && strcmp(name, names[named]) != 0) {
 		named++;

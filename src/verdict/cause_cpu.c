@@ -931,6 +931,71 @@ static void advise_children(struct advice_builder *b, const struct cause *cause)
 	advice_suggest(b, advice_gain_of(cause->share, 1), &action, &basis);
 }
 
+// Environments of reinforcement learning: what they do is not training, wherever it runs.
+static struct judgement judge_environment(const struct facts *f, const struct causes *found)
+{
+	(void)found;
+	return (struct judgement){fmin(1, f->named[NAMED_ENVIRONMENT].share), PHASE_OTHER};
+}
+
+static enum grounds grounds_environment(const struct facts *f)
+{
+	(void)f;
+	return GROUNDS_DIRECT; // the hooks time each call
+}
+
+static void append_environments(struct text *t, const struct facts *f)
+{
+	const struct named_facts *runs = &f->named[NAMED_ENVIRONMENT];
+	words_append_number(t, runs->per_iteration);
+	text_append_string(t, " calls of ");
+	words_append_seconds(t, runs->mean_s);
+	text_append_string(t, " per iteration");
+}
+
+static void say_environment(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	text_append_string(t, "environment-bound: environments take ");
+	cause_append_share(t, cause);
+	text_append_string(t, " (");
+	append_environments(t, f);
+	text_append_string(t, ")");
+}
+
+// Whether they run in other processes: the training thread waits for these.
+static bool runs_environments_beside(const struct facts *f, double share)
+{
+	return waits_in_steps(f, WAIT_PIPE, true) >= MOST * share;
+}
+
+// As many as there are idle CPUs can run beside the first. A call that is shorter than what it
+// costs to send its results does not become faster so.
+static void advise_environment(struct advice_builder *b, const struct cause *cause)
+{
+	struct text action = {0}, basis = {0};
+	double idle = floor(advice_idle_cpus(b->f) + 1 - IDLE_WHOLE);
+	bool brief = b->f->named[NAMED_ENVIRONMENT].mean_s < ENVIRONMENT_BRIEF_S;
+	append_environments(&basis, b->f);
+	if (runs_environments_beside(b->f, cause->share.value)) {
+		text_append_string(&action, "use faster environments, or more CPUs and processes "
+					    "for them");
+		text_append_string(&basis, "; the training thread waits for other processes; ");
+		advice_append_idle(&basis, b->f);
+		advice_suggest_at_most(b, cause->share.value, &action, &basis);
+	} else if (brief || idle < 1) {
+		text_append_string(&action, "compute many environments in one call, with arrays "
+					    "or on the GPU, or use a faster one");
+		advice_suggest_at_most(b, cause->share.value, &action, &basis);
+	} else {
+		text_append_string(&action, "run several environments in processes beside the "
+					    "training process (gymnasium's AsyncVectorEnv, "
+					    "Stable-Baselines3's SubprocVecEnv)");
+		text_append_string(&basis, "; ");
+		advice_append_idle(&basis, b->f);
+		advice_suggest_at_most(b, cause->share.value * idle / (1 + idle), &action, &basis);
+	}
+}
+
 // A wait in a step for something outside the process that no other row covers. Ranks wait for each
 // other at sockets and in shared memory.
 struct step_wait {
@@ -1053,13 +1118,14 @@ static struct judgement judge_blocked(const struct facts *f, const struct causes
 		PHASE_OTHER, PHASE_FORWARD, PHASE_BACKWARD, PHASE_OPTIMIZER, PHASE_STEP};
 	enum phase_id shows_in = PHASE_OTHER;
 	double sum = 0;
-	(void)found;
 	if (f->gpu.used) { // the thread may sleep until the GPU is done
 		return (struct judgement){0, PHASE_OTHER};
 	}
 	for (size_t i = 0; i < ARRAY_LENGTH(step_waits); i++) {
 		sum += step_wait_share(f, &step_waits[i]);
 	}
+	const struct cause *environment = causes_get(found, BOTTLENECK_ENVIRONMENT);
+	sum = fmax(0, sum - (environment ? environment->share.value : 0));
 	for (size_t i = 0; i < ARRAY_LENGTH(phases); i++) {
 		bool larger = facts_share(f, phases[i]) > facts_share(f, shows_in);
 		shows_in = larger ? phases[i] : shows_in;
@@ -1151,6 +1217,15 @@ const struct cause_kind cause_children = {
 	.grounds = grounds_children,
 	.say = say_children,
 	.advise = advise_children,
+};
+
+const struct cause_kind cause_environment = {
+	.name = "environment",
+	.part = "the environment",
+	.judge = judge_environment,
+	.grounds = grounds_environment,
+	.say = say_environment,
+	.advise = advise_environment,
 };
 
 const struct cause_kind cause_blocked = {

@@ -309,11 +309,17 @@ static double prepares_itself(const struct facts *f)
 	return f->workers.n == 0 ? facts_share(f, PHASE_DATA) : 0;
 }
 
+static double found_share(const struct causes *found, enum bottleneck bottleneck)
+{
+	const struct cause *cause = causes_get(found, bottleneck);
+	return cause ? cause->share.value : 0;
+}
+
 // Time of the training thread that other rows have already taken.
 static double taken(const struct causes *found)
 {
-	static const enum bottleneck rows[] = {
-		BOTTLENECK_CHILDREN, BOTTLENECK_PYTHON_THREADS, BOTTLENECK_BLOCKED};
+	static const enum bottleneck rows[] = {BOTTLENECK_CHILDREN, BOTTLENECK_PYTHON_THREADS,
+		BOTTLENECK_ENVIRONMENT, BOTTLENECK_BLOCKED};
 	double sum = 0;
 	for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
 		const struct cause *cause = causes_get(found, rows[i]);
@@ -614,7 +620,9 @@ static struct judgement judge_host(const struct facts *f, const struct causes *f
 	}
 	share += outside;
 	share = fmax(share, fmax(dispatches(f), fmax(predicts(f), compiles(f))));
-	return (struct judgement){fmin(1, share), PHASE_OTHER};
+	// The Python code of environments is a cause of its own.
+	double most = 1 - found_share(found, BOTTLENECK_ENVIRONMENT);
+	return (struct judgement){fmin(most, share), PHASE_OTHER};
 }
 
 static enum grounds grounds_host(const struct facts *f)
@@ -862,19 +870,15 @@ static double computes_elsewhere(const struct facts *f)
 	return fmin(fmax(rest, fmin(there, computes)), facts_share(f, PHASE_OTHER));
 }
 
-static double found_share(const struct causes *found, enum bottleneck bottleneck)
-{
-	const struct cause *cause = causes_get(found, bottleneck);
-	return cause ? cause->share.value : 0;
-}
-
 // What code outside of all phases costs at most, of which samples show this share: all that is no
-// arithmetic there may belong to it, page faults and allocation, too. Waits there are a cause of
-// their own.
+// arithmetic there may belong to it, page faults and allocation, too. Waits there, and
+// environments, are causes of their own.
 static double outside_at_most(const struct advice_builder *b, double share)
 {
-	double other = facts_share(b->f, PHASE_OTHER);
+	double other = facts_share(b->f, PHASE_OTHER) -
+	               found_share(b->found, BOTTLENECK_ENVIRONMENT);
 	double waits = found_share(b->found, BOTTLENECK_BLOCKED);
+	other = fmax(0, other);
 	return fmin(other, fmax(share, other - computes_elsewhere(b->f) - waits));
 }
 

@@ -233,6 +233,11 @@
 // 140 ms beside other load. In a loop that calls it in every second iteration, it is no evaluation.
 #define PREDICT_OVERHEAD_S 0.1
 #define PREDICTS_OFTEN 0.5
+// A call of an environment that is shorter gains nothing from another process: sending its results
+// through a pipe takes as long.
+#define ENVIRONMENT_BRIEF_S 0.5e-3
+// An idle CPU is one of which so much is idle.
+#define IDLE_WHOLE 0.7
 #define LATE_PART 0.1 // of the iterations, the last ones: without a compilation, none may follow
 #define GPU_BUSY 0.70
 #define DRAM_BOUND 0.6

@@ -64,6 +64,21 @@ counts_equal() {
 		AND i.start_ns < v.end_ns AND v.start_ns < i.end_ns WHERE v.name = 'validation'")" = 0 ]
 }
 
+@test "loops over a loader: iterators that serve all passes, or that a library makes" {
+	counts_equal recycled recycled_early recycled_by_hand graphs fastai
+	[ "$(python_sql recycled_by_hand.strain "SELECT count(*) FROM span WHERE name = 'validation'")" = 3 ]
+	[[ $(run_key fastai.strain hooks) == *"optimizers of fastai"* ]]
+}
+
+@test "calls of environments are marked, and policies that act in them validate nothing" {
+	counts_equal rollouts
+	[ "$(python_sql rollouts.strain "SELECT count(*) FROM span WHERE name = 'environment'")" = 102 ] # 6 resets
+	# All belong to the iteration that learns first from them.
+	[ "$(python_sql rollouts.strain "SELECT count(*) FROM span e JOIN span i ON i.kind = 'iteration' AND e.start_ns >= i.start_ns
+		AND e.end_ns <= i.end_ns WHERE e.name = 'environment' AND i.number % 2 = 0")" = 102 ]
+	"$STRAIN" show rollouts.strain | grep -q '^environment  *102 '
+}
+
 @test "several optimizers are one iteration a batch" {
 	counts_equal dcgan critic zipped
 }

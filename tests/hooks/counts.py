@@ -4,11 +4,16 @@
 JSON, what the case counted: iterations, samples (null where it has none that could be known), epochs, and
 the phases that must be, or must not be, there."""
 
+import atexit
 import itertools
 import json
 import math
+import os
 import random
+import shutil
 import sys
+import tempfile
+import textwrap
 import time
 from collections import namedtuple
 from collections.abc import Mapping
@@ -786,6 +791,220 @@ def reinforce(count):
         (-torch.stack(chances).sum()).backward()
         optimizer.step()
         count.step(None)
+    count.phases += ["forward", "backward", "optimizer"]
+    count.absent += ["validation"]
+
+
+# Libraries ---------------------------------------------------------------------------------------------
+
+
+def package(files):
+    """Makes the modules of a library's shape importable: {path: source}."""
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder)
+    for path, source in files.items():
+        os.makedirs(os.path.dirname(os.path.join(folder, path)), exist_ok=True)
+        with open(os.path.join(folder, path), "w", encoding="ascii") as file:
+            file.write(textwrap.dedent(source))
+    sys.path.insert(0, folder)
+
+
+class Repeated:
+    """A sampler that repeats, as that of ultralytics and timm: it has no length."""
+
+    def __init__(self, sampler):
+        self.sampler = sampler
+
+    def __iter__(self):
+        while True:
+            yield from iter(self.sampler)
+
+
+class Recycled(DataLoader):
+    """One iterator for all passes, made at the first; `made` makes it."""
+
+    def __init__(self, *arguments, made=DataLoader.__iter__, **options):
+        super().__init__(*arguments, **options)
+        object.__setattr__(self, "batch_sampler", Repeated(self.batch_sampler))
+        self.made, self.iterator = made, None
+
+    def __len__(self):
+        return len(self.batch_sampler.sampler)
+
+    def __iter__(self):
+        if self.iterator is None:
+            self.iterator = self.made(self)
+        for _ in range(len(self)):
+            yield next(self.iterator)
+
+
+def recycles(count, made, early=False):
+    """Epochs and validations of loaders whose iterators never end."""
+    model, loss = mlp(), nn.CrossEntropyLoss()
+    train, test = Recycled(rows(50), 8, made=made, num_workers=1), Recycled(rows(30), 10, made=made)
+    optimizer = sgd(model)
+    if early:
+        for loader in (train, test):
+            loader.iterator = made(loader)
+    for _ in range(3):
+        model.train()
+        for x, y in train:
+            optimizer.zero_grad()
+            loss(model(x), y).backward()
+            optimizer.step()
+            count.step(len(x))
+        count.epochs += 1
+        model.eval()
+        with torch.no_grad():
+            for x, _ in test:
+                model(x)
+    count.phases += ["data", "forward", "backward", "optimizer", "validation"]
+
+
+@case
+def recycled(count):
+    """timm's loader: the iterator is PyTorch's."""
+    recycles(count, DataLoader.__iter__)
+
+
+@case
+def recycled_early(count):
+    """yolov5's: both iterators are made before the first epoch."""
+    recycles(count, DataLoader.__iter__, True)
+
+
+@case
+def recycled_by_hand(count):
+    """ultralytics' loader asks PyTorch's for an iterator that no pass began."""
+    recycles(count, DataLoader._get_iterator)
+
+
+@case
+def graphs(count):
+    """torch_geometric: a batch is an object in which nobody finds a tensor."""
+
+    class Batch:
+        """Graphs."""
+
+        def __init__(self, items):
+            self.x = torch.stack([x for x, _ in items])
+            self.y = torch.stack([y for _, y in items])
+
+    model, loader = mlp(), DataLoader(rows(50), 8, collate_fn=Batch)
+    optimizer = sgd(model)
+    for _ in range(3):
+        for batch in loader:
+            optimizer.zero_grad()
+            functional.cross_entropy(model(batch.x), batch.y).backward()
+            optimizer.step()
+            count.step(len(batch.y))
+        count.epochs += 1
+    count.phases += ["data", "forward", "backward", "optimizer"]
+
+
+@case
+def fastai(count):
+    """fastai: its loader makes PyTorch's iterators itself, from an object that is no DataLoader, and has an optimizer
+    that is none of PyTorch's."""
+    package({"fastai/__init__.py": "", "fastai/optimizer.py": """
+        import torch
+
+        class Optimizer:
+            def __init__(self, params, lr):
+                self.parameters, self.lr = list(params), lr
+
+            @property
+            def param_groups(self):
+                return [{"params": self.parameters, "lr": self.lr}]
+
+            def zero_grad(self):
+                for p in self.parameters:
+                    if p.grad is not None:
+                        p.grad.zero_()
+
+            def step(self, closure=None):
+                with torch.no_grad():
+                    for p in self.parameters:
+                        p -= self.lr * p.grad
+        """})  # fmt: skip
+    from fastai.optimizer import Optimizer
+
+    plain = DataLoader(rows(50), 8)
+
+    class Fake:
+        """What PyTorch's iterators take from a loader."""
+
+        def __init__(self, batches, workers):
+            self.batches, self.num_workers = batches, workers
+            self.dataset = self
+            self.persistent_workers = self.pin_memory = False
+
+        def __iter__(self):
+            return iter(self.batches)
+
+        def __getattr__(self, name):
+            if name in ("batch_size", "batch_sampler", "sampler", "batches"):
+                raise AttributeError(name)
+            return {"_dataset_kind": 1, "_auto_collation": False, "_index_sampler": itertools.count(0),
+                    "collate_fn": _same}.get(name, getattr(plain, name, None))  # fmt: skip
+
+    batches = list(plain)
+    model = mlp()
+    optimizer = Optimizer(model.parameters(), 0.01)
+    for workers in (0, 0, 1):
+        model.train()
+        kind = torch.utils.data.dataloader._SingleProcessDataLoaderIter
+        if workers:
+            kind = torch.utils.data.dataloader._MultiProcessingDataLoaderIter
+        for x, y in kind(Fake(batches, workers)):
+            optimizer.zero_grad()
+            functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+            count.step(len(x))
+        count.epochs += 1
+    count.phases += ["data", "forward", "backward", "optimizer"]
+
+
+def _same(item):
+    return item
+
+
+def environments(name):
+    """A library of environments in the shape of gym and gymnasium."""
+    package({name + "/__init__.py": "import %s.wrappers.common" % name, name + "/wrappers/__init__.py": "",
+             name + "/wrappers/common.py": """
+        import time
+
+        class OrderEnforcing:
+            def reset(self):
+                return [0.0] * 4
+
+            def step(self, action):
+                time.sleep(0.002)
+                return [0.1] * 4, 1.0
+        """})  # fmt: skip
+    return __import__(name).wrappers.common.OrderEnforcing()
+
+
+@case
+def rollouts(count):
+    """Stable-Baselines3's PPO: a policy acts in evaluation mode, then learns in a few steps."""
+    environment, policy = environments("gymnasium"), mlp(4, 2)
+    optimizer = torch.optim.Adam(policy.parameters(), lr=1e-2)
+    for _ in range(6):
+        policy.eval()
+        seen, observed = [], environment.reset()
+        for _ in range(16):
+            with torch.no_grad():
+                policy(torch.tensor([observed]))
+            observed, _ = environment.step(0)
+            seen.append(observed)
+        policy.train()
+        for part in torch.tensor(seen).split(8):
+            optimizer.zero_grad()
+            policy(part).pow(2).mean().backward()
+            optimizer.step()
+            count.step(8)
     count.phases += ["forward", "backward", "optimizer"]
     count.absent += ["validation"]
 

@@ -144,6 +144,33 @@ static void place(struct facts *f, enum wait_kind kind, double in_data, double i
 	}
 }
 
+// The interpreter runs the environment: nothing of that is the host's.
+static void environments_are_named(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	struct suggestion s;
+	struct causes c;
+	f.named[NAMED_ENVIRONMENT] = (struct named_facts){
+		.share = 0.6, .per_iteration = 20, .iterations = 1, .mean_s = 0.003};
+	f.cpus_used = 1;
+	assert_first(&f, BOTTLENECK_ENVIRONMENT, 0.6, CONFIDENCE_HIGH,
+		"environment-bound: ... 60 % of each iteration (20 calls of 3.00 ms per "
+	        "iteration)");
+	assert_true(is_advised(&f, "run several environments in processes beside", &s));
+	causes_find(&f, &c);
+	const struct cause *host = causes_get(&c, BOTTLENECK_HOST);
+	assert_true(!host || host->share.value < 0.41);
+	f.named[NAMED_ENVIRONMENT].mean_s = 0.0002;
+	assert_true(is_advised(&f, "compute many environments in one call,", &s));
+	// The thread waits for other processes: the same time is no other wait.
+	add_looks(&f.waits, WAIT_PIPE, 0.55);
+	place(&f, WAIT_PIPE, 0, 0.55);
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_BLOCKED));
+	assert_true(is_advised(&f, "use faster environments, or more CPUs and processes", &s));
+}
+
 // Its other threads spin meanwhile: CPU time of the process says nothing.
 static void a_step_that_sleeps_is_named(void **state)
 {
@@ -395,6 +422,7 @@ int main(void)
 		cmocka_unit_test(another_python_thread_holds_the_interpreter),
 		cmocka_unit_test(a_held_interpreter_is_no_preparation),
 		cmocka_unit_test(processes_that_steps_start_are_named),
+		cmocka_unit_test(environments_are_named),
 		cmocka_unit_test(a_step_that_sleeps_is_named),
 		cmocka_unit_test(processes_that_take_turns_at_a_lock_are_named),
 		cmocka_unit_test(a_batch_that_sleeps_is_input),

@@ -97,7 +97,8 @@ int ring_names_new(struct ring_names **ret)
 {
 	static const char *const known[] = {other_name, "data", "transfer", "forward", "backward",
 		"optimizer", "communication", "validation", "checkpoint", "step", "prepare",
-		"import", "python.gc", "jax.compile", "tf.trace", "torch.compile", "keras.predict"};
+		"import", "python.gc", "jax.compile", "tf.trace", "torch.compile", "keras.predict",
+		"environment"};
 	struct ring_names *names = calloc(1, sizeof(*names));
 	if (!names) {
 		return -ENOMEM;

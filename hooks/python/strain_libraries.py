@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the strain authors
+"""Libraries beside PyTorch whose calls belong to a training loop.
+
+- Environments of reinforcement learning (gymnasium, gym, Stable-Baselines3): a step or a reset is a phase,
+  `environment`, of a thread that calls PyTorch's models. An environment made by `make` is wrapped in one that
+  enforces the order of calls: that class is patched, and those that wait for environments in other processes.
+- fastai has optimizers of its own.
+
+Each is patched when its module has been imported; PyTorch may come later.
+"""
+
+import sys
+
+import strain_hook
+
+
+def hook(module, report):
+    """Patches the module, which has just been imported."""
+    hooks = strain_hook.Hook(module.__name__, report)
+    if module.__name__ == "fastai.optimizer":
+        import strain_torch
+
+        for torch in strain_torch.installed[-1:]:
+            torch.hook.feature("optimizers of fastai", torch.hook_optimizer, module.Optimizer)
+    else:
+        hooks.feature("environments of %s" % module.__name__, _patch, hooks, module)
+
+
+def _patch(hooks, module):
+    found = list(_places(module))
+    if not found:
+        raise RuntimeError("no class of environments is known")
+    for owner, name in found:
+        hooks.patch(owner, name, _later)
+
+
+def _places(module):
+    """Classes and the names of their methods in which environments run."""
+    for package, kind, names in (
+        ("wrappers.common", "OrderEnforcing", ("step", "reset")),
+        ("wrappers.order_enforcing", "OrderEnforcing", ("step", "reset")),
+        ("vector.async_vector_env", "AsyncVectorEnv", ("step_wait", "reset_wait")),
+        ("", "DummyVecEnv", ("step_wait", "reset")),
+        ("", "SubprocVecEnv", ("step_wait", "reset")),
+    ):
+        owner = sys.modules.get(module.__name__ + "." * bool(package) + package)
+        owner = getattr(owner, kind, None)
+        for name in names:
+            if name in vars(owner or object):
+                yield owner, name
+
+
+def _later(original):
+    """PyTorch's hooks mark it, once they are there."""
+    marked = None
+
+    def environment(*arguments, **options):
+        nonlocal marked
+        if marked is None:
+            strain_torch = sys.modules.get("strain_torch")
+            if strain_torch is None or not strain_torch.installed:
+                return original(*arguments, **options)
+            marked = strain_torch.installed[-1].wrap_environment(original)
+        return marked(*arguments, **options)
+
+    return environment
