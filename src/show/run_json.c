@@ -280,7 +280,7 @@ static json_t *verdict_json(const struct analysis *a)
 	json_object_set_new(verdict, "suggestions", suggestions_json(a->verdict));
 	json_object_set_new(verdict, "tried", tried_json(a->verdict));
 	json_object_set_new(verdict, "memory_holds", held_json(&a->verdict->memory));
-	int r = run_table_evidence(a, &t);
+	int r = run_table_evidence(a, NULL, &t);
 	json_object_set_new(verdict, "evidence", rows_json(r, t));
 	return verdict;
 }

@@ -1417,10 +1417,13 @@ static const struct column evidence_columns[] = {
 	{"metric", "METRIC", COLUMN_LABEL, 1},
 };
 
-int run_table_evidence(const struct analysis *a, struct table **ret)
+int run_table_evidence(const struct analysis *a, const char *without, struct table **ret)
 {
 	int r = table_new(evidence_columns, ARRAY_LENGTH(evidence_columns), ret);
 	for (size_t i = 0; i < a->verdict->n_evidence && r == 0; i++) {
+		if (without && strcmp(a->verdict->evidence[i].value, without) == 0) {
+			continue;
+		}
 		r = table_row(*ret);
 		table_text(*ret, 0, a->verdict->evidence[i].what);
 		table_text(*ret, 1, a->verdict->evidence[i].value);

@@ -264,13 +264,12 @@ static void print_allocated(const struct page *p)
 
 // Warnings of memory that grows, which costs no time yet, but will end the job, and of a training
 // that has diverged.
-static void print_warning(const struct page *p)
+static void print_warning(const struct page *p, const struct text *growth)
 {
-	_cleanup_text_ struct text line = {0}, lost = {0};
-	growth_append_warning(&line, &p->a->growth);
+	_cleanup_text_ struct text lost = {0};
 	epoch_list_append_not_finite(&lost, &p->a->tables.epochs);
-	if (line.length > 0 && line.data) {
-		print_field(p, "Warning", line.data);
+	if (growth->length > 0 && growth->data) {
+		print_field(p, "Warning", growth->data);
 	}
 	if (lost.length > 0 && lost.data) {
 		print_field(p, "Warning", lost.data);
@@ -280,7 +279,7 @@ static void print_warning(const struct page *p)
 static int print_verdict(const struct page *p)
 {
 	const struct verdict *v = p->a->verdict;
-	_cleanup_text_ struct text line = {0};
+	_cleanup_text_ struct text line = {0}, growth = {0};
 	text_append_string(&line, v->headline);
 	if (v->confidence != CONFIDENCE_NONE) {
 		text_format(&line, " (%s confidence)", confidence_name(v->confidence));
@@ -291,9 +290,10 @@ static int print_verdict(const struct page *p)
 		print_field(p, "", v->shares);
 	}
 	print_parts(p);
-	print_warning(p);
+	growth_append_warning(&growth, &p->a->growth);
+	print_warning(p, &growth);
 	_cleanup_table_ struct table *t = NULL;
-	int r = run_table_evidence(p->a, &t);
+	int r = run_table_evidence(p->a, growth.data, &t);
 	if (r == 0 && table_rows(t) > 0) {
 		const struct table_style style = style_beside(p, "Evidence");
 		r = table_print(t, p->stream, &style);
