@@ -5,7 +5,7 @@
 - Environments of reinforcement learning (gymnasium, gym, Stable-Baselines3): a step or a reset is a phase,
   `environment`, of a thread that calls PyTorch's models. An environment made by `make` is wrapped in one that
   enforces the order of calls: that class is patched, and those that wait for environments in other processes.
-- fastai has optimizers of its own.
+- fastai has optimizers of its own, and torchdata a loader of its own.
 
 Each is patched when its module has been imported; PyTorch may come later.
 """
@@ -14,17 +14,20 @@ import sys
 
 import strain_hook
 
+ENVIRONMENTS = "gym", "gymnasium", "stable_baselines3.common.vec_env"
+
 
 def hook(module, report):
     """Patches the module, which has just been imported."""
-    hooks = strain_hook.Hook(module.__name__, report)
-    if module.__name__ == "fastai.optimizer":
-        import strain_torch
-
-        for torch in strain_torch.installed[-1:]:
-            torch.hook.feature("optimizers of fastai", torch.hook_optimizer, module.Optimizer)
-    else:
-        hooks.feature("environments of %s" % module.__name__, _patch, hooks, module)
+    name = module.__name__
+    torch = getattr(sys.modules.get("strain_torch"), "installed", [])[-1:]
+    if name in ENVIRONMENTS:
+        hooks = strain_hook.Hook(name, report)
+        hooks.feature("environments of %s" % name, _patch, hooks, module)
+    elif torch and name == "fastai.optimizer":
+        torch[0].hook.feature("optimizers of fastai", torch[0].hook_optimizer, module.Optimizer)
+    elif torch:
+        torch[0].hook.feature("loaders of torchdata", torch[0].hook_loader, module.StatefulDataLoader)
 
 
 def _patch(hooks, module):

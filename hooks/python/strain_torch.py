@@ -202,6 +202,11 @@ class PyTorch:
         for name in ("_SingleProcessDataLoaderIter", "_MultiProcessingDataLoaderIter"):
             self.hook.patch(getattr(data.dataloader, name), "__init__", self._wrap_iterator)
 
+    def hook_loader(self, kind):
+        """Follows a library's own class of loaders, which does without PyTorch's methods."""
+        self.hook.patch(kind, "__iter__", self._wrap_iter)
+        self.hook.patch(kind, "__init__", self._wrap_init)
+
     def _wrap_init(self, original):
         def __init__(loader, *arguments, **options):
             original(loader, *arguments, **options)
