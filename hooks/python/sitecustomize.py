@@ -20,6 +20,7 @@ FRAMEWORKS = {
     "stable_baselines3.common.vec_env": "strain_libraries",
     "tf_keras": "strain_keras",
     "torch": "strain_torch",
+    "transformers.generation.utils": "strain_libraries",
     "torchdata.stateful_dataloader.stateful_dataloader": "strain_libraries",
 }
 

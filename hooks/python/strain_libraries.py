@@ -6,11 +6,13 @@
   `environment`, of a thread that calls PyTorch's models. An environment made by `make` is wrapped in one that
   enforces the order of calls: that class is patched, and those that wait for environments in other processes.
 - fastai has optimizers of its own, and torchdata a loader of its own.
+- A call of `generate` of transformers is a span, `transformers.generate`: the rollouts of trl's trainers.
 
 Each is patched when its module has been imported; PyTorch may come later.
 """
 
 import sys
+from time import monotonic_ns
 
 import strain_hook
 
@@ -24,6 +26,9 @@ def hook(module, report):
     if name in ENVIRONMENTS:
         hooks = strain_hook.Hook(name, report)
         hooks.feature("environments of %s" % name, _patch, hooks, module)
+    elif name == "transformers.generation.utils":
+        hooks = strain_hook.Hook(name, report)
+        hooks.feature("generate", hooks.patch, module.GenerationMixin, "generate", _timed)
     elif torch and name == "fastai.optimizer":
         torch[0].hook.feature("optimizers of fastai", torch[0].hook_optimizer, module.Optimizer)
     elif torch:
@@ -52,6 +57,20 @@ def _places(module):
         for name in names:
             if name in vars(owner or object):
                 yield owner, name
+
+
+def _timed(original):
+    """A call goes to a ring of its own: marks of phases are written within it."""
+    import strain_spans
+
+    def generate(*arguments, **options):
+        began_ns = monotonic_ns()
+        try:
+            return original(*arguments, **options)
+        finally:
+            strain_spans.put("transformers.generate", began_ns, monotonic_ns())
+
+    return generate
 
 
 def _later(original):

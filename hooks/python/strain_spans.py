@@ -8,6 +8,7 @@
     tf.trace       a call of a tf.function that traces it
     torch.compile  torch._dynamo compiles a graph (strain_compile.py)
     keras.predict  a call of Model.predict
+    transformers.generate  a call of GenerationMixin.generate
 
 Such a span may lie across the marks of iterations, which are written later. It therefore goes to a ring of its own;
 not that of the garbage collector, whose spans may begin in the middle of this.

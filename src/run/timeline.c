@@ -278,7 +278,8 @@ enum named named_of_name(const char *name)
 		[NAMED_TF_TRACE] = "tf.trace",
 		[NAMED_TORCH_COMPILE] = "torch.compile",
 		[NAMED_KERAS_PREDICT] = "keras.predict",
-		[NAMED_ENVIRONMENT] = "environment"};
+		[NAMED_ENVIRONMENT] = "environment",
+		[NAMED_GENERATE] = "transformers.generate"};
 	enum named named = 0;
 	while (named < N_NAMED && strcmp(name, names[named]) != 0) {
 		named++;

@@ -938,18 +938,18 @@ static struct judgement judge_environment(const struct facts *f, const struct ca
 	return (struct judgement){fmin(1, f->named[NAMED_ENVIRONMENT].share), PHASE_OTHER};
 }
 
-static enum grounds grounds_environment(const struct facts *f)
+static enum grounds grounds_named(const struct facts *f)
 {
 	(void)f;
 	return GROUNDS_DIRECT; // the hooks time each call
 }
 
-static void append_environments(struct text *t, const struct facts *f)
+// "7.4 calls of 10.8 ms per iteration".
+static void append_calls(struct text *t, const struct named_facts *calls)
 {
-	const struct named_facts *runs = &f->named[NAMED_ENVIRONMENT];
-	words_append_number(t, runs->per_iteration);
-	text_append_string(t, " calls of ");
-	words_append_seconds(t, runs->mean_s);
+	words_append_counted(t, calls->per_iteration, "call");
+	text_append_string(t, " of ");
+	words_append_seconds(t, calls->mean_s);
 	text_append_string(t, " per iteration");
 }
 
@@ -958,7 +958,7 @@ static void say_environment(struct text *t, const struct facts *f, const struct 
 	text_append_string(t, "environment-bound: environments take ");
 	cause_append_share(t, cause);
 	text_append_string(t, " (");
-	append_environments(t, f);
+	append_calls(t, &f->named[NAMED_ENVIRONMENT]);
 	text_append_string(t, ")");
 }
 
@@ -975,7 +975,7 @@ static void advise_environment(struct advice_builder *b, const struct cause *cau
 	struct text action = {0}, basis = {0};
 	double idle = floor(advice_idle_cpus(b->f) + 1 - IDLE_WHOLE);
 	bool brief = b->f->named[NAMED_ENVIRONMENT].mean_s < ENVIRONMENT_BRIEF_S;
-	append_environments(&basis, b->f);
+	append_calls(&basis, &b->f->named[NAMED_ENVIRONMENT]);
 	if (runs_environments_beside(b->f, cause->share.value)) {
 		text_append_string(&action, "use faster environments, or more CPUs and processes "
 					    "for them");
@@ -994,6 +994,33 @@ static void advise_environment(struct advice_builder *b, const struct cause *cau
 		advice_append_idle(&basis, b->f);
 		advice_suggest_at_most(b, cause->share.value * idle / (1 + idle), &action, &basis);
 	}
+}
+
+// Text that is generated to train on it, token by token.
+static struct judgement judge_generation(const struct facts *f, const struct causes *found)
+{
+	(void)found;
+	return (struct judgement){fmin(1, f->named[NAMED_GENERATE].share), PHASE_FORWARD};
+}
+
+static void say_generation(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	text_append_string(t, "generation-bound: generating the text to train on takes ");
+	cause_append_share(t, cause);
+	text_append_string(t, " (");
+	append_calls(t, &f->named[NAMED_GENERATE]);
+	text_append_string(t, ")");
+}
+
+static void advise_generation(struct advice_builder *b, const struct cause *cause)
+{
+	struct text action = {0}, basis = {0};
+	text_append_string(&action, "generate with an engine made for it (vLLM; use_vllm of trl), "
+				    "for more prompts at a time, or fewer tokens");
+	text_append_string(
+		&basis, "generate() of transformers calls the model once for each token; ");
+	append_calls(&basis, &b->f->named[NAMED_GENERATE]);
+	advice_suggest_at_most(b, cause->share.value, &action, &basis);
 }
 
 // A wait in a step for something outside the process that no other row covers. Ranks wait for each
@@ -1223,9 +1250,19 @@ const struct cause_kind cause_environment = {
 	.name = "environment",
 	.part = "the environment",
 	.judge = judge_environment,
-	.grounds = grounds_environment,
+	.grounds = grounds_named,
 	.say = say_environment,
 	.advise = advise_environment,
+};
+
+const struct cause_kind cause_generation = {
+	.name = "generation",
+	.part = "generation",
+	.of_device = true,
+	.judge = judge_generation,
+	.grounds = grounds_named,
+	.say = say_generation,
+	.advise = advise_generation,
 };
 
 const struct cause_kind cause_blocked = {

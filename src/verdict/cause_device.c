@@ -620,9 +620,11 @@ static struct judgement judge_host(const struct facts *f, const struct causes *f
 	}
 	share += outside;
 	share = fmax(share, fmax(dispatches(f), fmax(predicts(f), compiles(f))));
-	// The Python code of environments is a cause of its own.
-	double most = 1 - found_share(found, BOTTLENECK_ENVIRONMENT);
-	return (struct judgement){fmin(most, share), PHASE_OTHER};
+	// The Python code of environments and of generation is a cause of its own. How much of what
+	// was seen belongs to it is not known: as much as of the time.
+	double rest = 1 - found_share(found, BOTTLENECK_ENVIRONMENT) -
+	              found_share(found, BOTTLENECK_GENERATION);
+	return (struct judgement){fmin(1, share) * fmax(0, rest), PHASE_OTHER};
 }
 
 static enum grounds grounds_host(const struct facts *f)

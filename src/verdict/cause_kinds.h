@@ -65,7 +65,7 @@ struct cause_kind {
 extern const struct cause_kind cause_input, cause_input_sleep, cause_input_lock,
 	cause_input_network, cause_input_blocked, cause_storage, cause_memory;
 extern const struct cause_kind cause_quota, cause_threads, cause_contention, cause_python_threads,
-	cause_children, cause_environment, cause_blocked, cause_allocation;
+	cause_children, cause_environment, cause_generation, cause_blocked, cause_allocation;
 extern const struct cause_kind cause_optimizer, cause_host, cause_gpu_unused, cause_gpu_shared,
 	cause_compute, cause_gpu_throttled, cause_transfer, cause_not_known;
 extern const struct cause_kind cause_network, cause_ranks, cause_validation, cause_checkpoint,

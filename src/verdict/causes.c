@@ -45,6 +45,7 @@ static const struct cause_kind *const kinds[N_BOTTLENECKS] = {
 	[BOTTLENECK_PYTHON_THREADS] = &cause_python_threads,
 	[BOTTLENECK_CHILDREN] = &cause_children,
 	[BOTTLENECK_ENVIRONMENT] = &cause_environment,
+	[BOTTLENECK_GENERATION] = &cause_generation,
 	[BOTTLENECK_BLOCKED] = &cause_blocked,
 	[BOTTLENECK_ALLOCATION] = &cause_allocation,
 	[BOTTLENECK_OPTIMIZER] = &cause_optimizer,

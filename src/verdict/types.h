@@ -35,6 +35,7 @@ enum bottleneck {
 	BOTTLENECK_PYTHON_THREADS, // another thread holds the interpreter's lock
 	BOTTLENECK_CHILDREN, // processes that a step starts
 	BOTTLENECK_ENVIRONMENT, // of reinforcement learning
+	BOTTLENECK_GENERATION, // of text, for training on it
 	BOTTLENECK_BLOCKED, // the training thread waits in its steps for something outside
 	BOTTLENECK_ALLOCATION, // page faults of memory that is returned and allocated again
 	BOTTLENECK_OPTIMIZER,

@@ -156,7 +156,7 @@ static void environments_are_named(void **state)
 	f.cpus_used = 1;
 	assert_first(&f, BOTTLENECK_ENVIRONMENT, 0.6, CONFIDENCE_HIGH,
 		"environment-bound: ... 60 % of each iteration (20 calls of 3.00 ms per "
-	        "iteration)");
+		"iteration)");
 	assert_true(is_advised(&f, "run several environments in processes beside", &s));
 	causes_find(&f, &c);
 	const struct cause *host = causes_get(&c, BOTTLENECK_HOST);
@@ -169,6 +169,19 @@ static void environments_are_named(void **state)
 	causes_find(&f, &c);
 	assert_null(causes_get(&c, BOTTLENECK_BLOCKED));
 	assert_true(is_advised(&f, "use faster environments, or more CPUs and processes", &s));
+}
+
+static void generation_is_named(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	struct suggestion s;
+	f.named[NAMED_GENERATE] = (struct named_facts){
+		.share = 0.7, .per_iteration = 1, .iterations = 1, .mean_s = 0.09};
+	assert_first(&f, BOTTLENECK_GENERATION, 0.7, CONFIDENCE_HIGH,
+		"generation-bound: ... 70 % of each iteration (1 call of 90.0 ms per iteration)");
+	assert_true(is_advised(&f, "generate with an engine made for it", &s));
+	assert_int_equal(s.kind, GAIN_AT_MOST);
 }
 
 // Its other threads spin meanwhile: CPU time of the process says nothing.
@@ -423,6 +436,7 @@ int main(void)
 		cmocka_unit_test(a_held_interpreter_is_no_preparation),
 		cmocka_unit_test(processes_that_steps_start_are_named),
 		cmocka_unit_test(environments_are_named),
+		cmocka_unit_test(generation_is_named),
 		cmocka_unit_test(a_step_that_sleeps_is_named),
 		cmocka_unit_test(processes_that_take_turns_at_a_lock_are_named),
 		cmocka_unit_test(a_batch_that_sleeps_is_input),
