@@ -79,6 +79,12 @@ counts_equal() {
 	"$STRAIN" show rollouts.strain | grep -q '^environment  *102 '
 }
 
+@test "calls that generate the text to train on are the cause that is named" {
+	counts_equal generated
+	[ "$(python_sql generated.strain "SELECT count(*) FROM span WHERE name = 'transformers.generate'")" = 40 ]
+	"$STRAIN" show generated.strain | grep -q 'generation-bound: generating the text to train on takes [89]. %'
+}
+
 @test "several optimizers are one iteration a batch" {
 	counts_equal dcgan critic zipped
 }

@@ -1010,6 +1010,36 @@ def rollouts(count):
 
 
 @case
+def generated(count):
+    """trl's GRPO: each batch is of prompts, for which the model generates the text that it learns from."""
+    package({"transformers/__init__.py": "", "transformers/generation/__init__.py": "",
+             "transformers/generation/utils.py": """
+        import time
+
+        class GenerationMixin:
+            def generate(self, prompts):
+                time.sleep(0.01)
+                return prompts
+        """})  # fmt: skip
+    from transformers.generation.utils import GenerationMixin
+
+    class Model(nn.Sequential, GenerationMixin):
+        """Both."""
+
+    model = Model(nn.Linear(8, 2))
+    optimizer, loader = sgd(model), DataLoader(rows(80), 2)
+    for x, y in loader:
+        with torch.no_grad():
+            x = model.generate(x)
+        optimizer.zero_grad()
+        functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+        count.step(len(x))
+    count.epochs += 1
+    count.phases += ["data", "forward", "backward", "optimizer"]
+
+
+@case
 def dqn(count):
     """A network acts without gradients; a target network, in evaluation mode, is asked in each step."""
     policy, target = mlp(4, 2), mlp(4, 2)
