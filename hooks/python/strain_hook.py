@@ -150,6 +150,8 @@ class Hook:
         del self._patches[first:]
 
 
+# What a script or a launcher (torchrun) may set for the process; the job's own environment is known.
+VARIABLES = "OMP_NUM_THREADS", "OMP_WAIT_POLICY", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"
 LOOK_AFTER = 8  # steps, for the first of which much is compiled
 
 _followers = []  # (framework, function by which its hook leaves this thread's loop)
@@ -221,6 +223,15 @@ def short_path(name):
     return os.path.relpath(name, here) if name.startswith(here.rstrip("/") + "/") else name
 
 
+def _tell_variables(report):
+    import os
+
+    for name in VARIABLES:
+        value = os.environ.get(name)
+        if value and len(value) < 64:
+            report.say("process_" + name.lower().rstrip("_"), value)
+
+
 def begin(entry, name, module_name):
     """A framework is about to be imported. Returns a function to call after the import."""
     import strain_ring
@@ -236,6 +247,7 @@ def begin(entry, name, module_name):
             if ring and ring is strain_ring.here():
                 ring.end()
             if framework is not None:
+                _tell_variables(report)
                 __import__(module_name).hook(framework, report)
         except Exception as error:
             report.say("off", "%s: %s" % (name, describe(error)))

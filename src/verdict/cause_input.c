@@ -168,6 +168,27 @@ static double blocked_in_one(const struct facts *f, enum wait_kind kind)
 	return known_or_zero(blocked_in(f, &kind, 1));
 }
 
+// The mean number of processes that wait at pipes while they prepare. Workers that do not prepare
+// wait there for their next batch.
+static double waits_for_answers(const struct facts *f)
+{
+	const struct worker_facts *w = &f->workers;
+	if (preparing_waits(f)->looks < LOOKS_ENOUGH) {
+		return 0;
+	}
+	return w->n == 0 ? known_or_zero(preparing_shares(f)[WAIT_PIPE])
+	                 : f->worker_waits.left_out * w->n - (w->n - known_or_zero(w->preparing));
+}
+
+// Whether preparation waits for another process of the job, which works meanwhile: one that serves
+// the data (multiprocessing.Manager), or from which it is read.
+static bool asks_a_process(const struct facts *f)
+{
+	double waits = waits_for_answers(f);
+	return waits >= WORTH && cause_batches_preparing(f).blocked >= BLOCKED &&
+	       f->servers_cpus >= MOST * waits;
+}
+
 bool cause_batches_at_a_lock(const struct facts *f)
 {
 	return cause_batches_preparing(f).blocked >= BLOCKED &&
@@ -228,8 +249,7 @@ static enum grounds grounds_looked(const struct facts *f)
 
 static enum grounds grounds_blocked(const struct facts *f)
 {
-	(void)f;
-	return GROUNDS_INDIRECT;
+	return asks_a_process(f) ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
 }
 
 // Storage and memory ------------------------------------------------------------------------------
@@ -293,7 +313,7 @@ static enum grounds grounds_input(const struct facts *f)
 	bool busy = w->n == 0 ? f->main_cpus >= 0.7
 	                      : w->cpus >= 0.5 * w->n || w->slowest >= SLOW_WORKER;
 	bool late = late_batches(f) >= MOST * facts_share(f, PHASE_DATA);
-	return busy || anew || late ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
+	return busy || anew || late || asks_a_process(f) ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
 }
 
 // The share of an iteration that is saved if no garbage is collected while batches are prepared. It
@@ -379,6 +399,13 @@ void cause_advise_less_preparation(struct advice_builder *b, double share)
 static void say_input(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	const struct worker_facts *w = &f->workers;
+	if (f->pipeline && causes_at_epochs(f->data_at_epochs, cause->share.value)) {
+		text_append_string(t, "input-bound: every epoch starts its pipeline anew: waiting "
+				      "for the first batches takes ");
+		words_append_percent(t, f->data_at_epochs);
+		text_append_string(t, " of iteration time");
+		return;
+	}
 	if (w->n == 0) {
 		text_append_string(t, "input-bound: the training process prepares the batches "
 				      "itself, which takes ");
@@ -412,7 +439,9 @@ static void say_input(struct text *t, const struct facts *f, const struct cause 
 		text_append_string(t, " times as long as the others");
 		return;
 	}
-	text_append_string(t, "input-bound (preparation on the CPU): ");
+	text_append_string(t, asks_a_process(f)
+				      ? "input-bound (preparation asks another process for data): "
+				      : "input-bound (preparation on the CPU): ");
 	append_wait(t, f);
 	text_append_string(t, " for ");
 	append_workers(t, f);
@@ -461,7 +490,9 @@ static void say_network(struct text *t, const struct facts *f, const struct caus
 
 static void say_blocked(struct text *t, const struct facts *f, const struct cause *cause)
 {
-	say_blocked_on(t, f, cause, "preparation is blocked");
+	say_blocked_on(t, f, cause,
+		asks_a_process(f) ? "preparation asks another process for data"
+				  : "preparation is blocked");
 }
 
 static bool reads_at_limit(const struct facts *f)
@@ -535,8 +566,9 @@ static void advise_pipeline_at_epochs(struct advice_builder *b)
 		return;
 	}
 	struct text action = {0}, basis = {0};
-	text_append_string(&action, "keep prepared samples: Dataset.cache() after the costly map, "
-				    "or prepare them once in advance");
+	text_append_string(&action,
+		"keep one iterator for all epochs (Dataset.repeat()), shuffle before the costly "
+		"map, or keep prepared samples: Dataset.cache() after it");
 	text_append_string(&basis, "the pipeline's threads use at least ");
 	words_append_counted(&basis, cpus, "CPU");
 	text_append_string(&basis, " while an epoch starts");
@@ -574,9 +606,27 @@ static void advise_late(struct advice_builder *b)
 	advice_suggest_at_most(b, late_batches(f), &action, &basis);
 }
 
+static void advise_own_data(struct advice_builder *b, const struct cause *cause)
+{
+	struct text action = {0}, basis = {0};
+	text_append_string(&action,
+		"keep the data where it is prepared (read before workers are forked, in shared "
+		"memory or in files), instead of asking another process for it "
+		"(multiprocessing.Manager)");
+	text_append_string(&basis, "preparation waits at pipes while other processes of "
+				   "the job use ");
+	cause_append_cpus(&basis, b->f->servers_cpus, b->f->cpus);
+	advice_suggest_at_most(b, cause->share.value, &action, &basis);
+}
+
 static void advise_input(struct advice_builder *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
+	if (asks_a_process(f)) { // which more workers would ask, too
+		advise_own_data(b, cause);
+		cause_advise_less_preparation(b, cause->share.value);
+		return;
+	}
 	bool at_epochs = causes_at_epochs(f->data_at_epochs, cause->share.value);
 	if (at_epochs && f->workers.restart) {
 		advice_suggest_at_epochs(b, f->data_at_epochs);
@@ -612,6 +662,10 @@ static void advise_input(struct advice_builder *b, const struct cause *cause)
 // Blocked workers need no CPU: more of them can wait at the same time.
 static void advise_blocked(struct advice_builder *b, const struct cause *cause)
 {
+	if (asks_a_process(b->f)) {
+		advise_own_data(b, cause);
+		return;
+	}
 	if (are_late(b->f, cause)) {
 		advise_late(b);
 	} else if (!b->f->pipeline) {

@@ -254,6 +254,7 @@ static void put_shares(const struct looks *looks, const struct stretch *stretch,
 		return;
 	}
 	ret->looks = (uint64_t)llround(all * seconds);
+	ret->left_out = 1 - all / looks->all;
 	for (size_t i = 0; i < N_WAITS; i++) {
 		ret->share[i] = i == left_out ? 0 : fmin(1, looks->in[i] / all);
 	}
@@ -1073,15 +1074,16 @@ static void fill_ranks(const struct phases *p, struct facts *f)
 
 // Resources ---------------------------------------------------------------------------------------
 
-// CPUs used by those of the job's processes that neither train, prepare batches nor are copies of a
-// process that does. Those that used little do not matter.
-static double helpers_cpus(const struct analysis *a, const struct stretch *stretch)
+// CPUs used by those of the job's processes that neither train, prepare batches nor, unless
+// `copies`, are copies of a process that does. Those that used little do not matter.
+static double helpers_cpus(const struct analysis *a, const struct stretch *stretch, bool copies)
 {
 	double sum = 0;
 	for (size_t i = 0; i < a->processes.n; i++) {
 		const struct process_row *row = &a->processes.items[i];
 		double cpus = row->cpu_seconds / stretch_seconds(stretch);
-		if (row->role == ROLE_HELPER && cpus >= HELPER_CPUS) {
+		bool counts = row->role == ROLE_HELPER || (copies && row->role == ROLE_CHILD);
+		if (counts && cpus >= HELPER_CPUS) {
 			sum += known_or_zero(rate_over(
 				a->tables.reader, &a->stops, row->entity, NAME_CPU_TIME, stretch));
 		}
@@ -1102,7 +1104,8 @@ static void fill_cpus(const struct analysis *a, struct facts *f, const struct st
 		NAME_CPU_TIME, stretch);
 	f->cpus_used = isfinite(f->cpus_used) ? f->cpus_used : o->cpus_used;
 	f->main_cpus = rate_over(a->tables.reader, &a->stops, main, NAME_CPU_TIME, stretch);
-	f->helpers_cpus = helpers_cpus(a, stretch);
+	f->helpers_cpus = helpers_cpus(a, stretch, false);
+	f->servers_cpus = helpers_cpus(a, stretch, true);
 	f->main_threads = tables_figure(&a->tables, main, NAME_THREADS, FIGURE_MAX);
 	f->main_queued = rate_over(a->tables.reader, &a->stops, main, NAME_CPU_WAIT, stretch);
 	f->page_faults = rate_over(a->tables.reader, &a->stops, main, NAME_MINOR_FAULTS, stretch);
@@ -1226,6 +1229,22 @@ static bool key_is(struct reader *r, const char *key, const char *value)
 	return found && strcmp(found, value) == 0;
 }
 
+// A variable of the training process's environment. A script or a launcher (torchrun) may set
+// another value than the job's environment has.
+static const char *variable_of(struct reader *r, const char *of_process, const char *of_job)
+{
+	const char *value = reader_run(r, of_process);
+	return value ? value : reader_run(r, of_job);
+}
+
+static double threads_set(struct reader *r)
+{
+	const char *value = variable_of(r, "process_omp_num_threads", "omp_num_threads");
+	int64_t threads;
+	bool is = value && parse_integer(value, 1, INT32_MAX, &threads, NULL) == 0;
+	return is ? (double)threads : NAN;
+}
+
 bool facts_one_thread(const struct facts *f, double feeding, bool set_to_one)
 {
 	return !(f->main_cpus >= SEVERAL) && (f->main_threads - feeding < 2 || set_to_one);
@@ -1237,7 +1256,7 @@ static bool computes_with_one_thread(struct reader *r, const struct facts *f)
 {
 	double feeding = reader_run(r, "loader_workers") ? f->workers.feeding / fmax(1, f->ranks.n)
 	                                                 : 0;
-	return facts_one_thread(f, feeding, key_is(r, "omp_num_threads", "1"));
+	return facts_one_thread(f, feeding, threads_set(r) == 1);
 }
 
 // The path in "reference /usr/lib/x86_64-linux-gnu/blas/libblas.so.3.11.0"; NULL for another
@@ -1288,8 +1307,8 @@ static void fill_settings(struct reader *r, struct facts *f)
 {
 	const char *hooks = reader_run(r, "hooks");
 	f->reference_blas = reference_blas(r);
-	f->malloc_map = reader_run(r, "malloc_mmap_threshold");
-	f->malloc_trim = reader_run(r, "malloc_trim_threshold");
+	f->malloc_map = variable_of(r, "process_malloc_mmap_threshold", "malloc_mmap_threshold");
+	f->malloc_trim = variable_of(r, "process_malloc_trim_threshold", "malloc_trim_threshold");
 	f->unit = unit_of_samples(r);
 	int64_t tensors = reader_run_i64(r, "loader_batch_tensors", 0);
 	f->batch_tensors = tensors > 0 ? (double)tensors : NAN;
@@ -1346,9 +1365,8 @@ static void fill_settings(struct reader *r, struct facts *f)
 		f->wasted_last = model && strcmp(model, "last") == 0;
 	}
 	f->loader_at = reader_run(r, "loader_at");
-	f->wait_policy = reader_run(r, "omp_wait_policy");
-	int64_t omp_threads = reader_run_i64(r, "omp_num_threads", 0);
-	f->omp_threads = omp_threads > 0 ? (double)omp_threads : NAN;
+	f->wait_policy = variable_of(r, "process_omp_wait_policy", "omp_wait_policy");
+	f->omp_threads = threads_set(r);
 	f->framework = framework_of(hooks);
 	f->pipeline = f->framework == FRAMEWORK_KERAS && !f->loader_at;
 	// TensorFlow's and XLA's pools have settings of their own.

@@ -114,6 +114,7 @@ struct rank_facts {
 struct wait_facts { // of one group of threads
 	uint64_t looks; // 0: none, so no share is known
 	double share[N_WAITS]; // of the time; for loader workers, of the time in which they prepare
+	double left_out; // of all looks at loader workers, those at pipes, which are in no share
 	// Of the training thread only, as shares of the time of iterations.
 	uint64_t placed; // looks whose phase is known
 	double in_data[N_WAITS]; // while it took a batch; NAN: not known
@@ -244,6 +245,9 @@ struct facts {
 	// Used by processes of the job that run other programs beside training; those whose CPU
 	// time is not known are left out.
 	double helpers_cpus;
+	// Used by these and by copies of the training process that neither train nor are loader
+	// workers: they may serve it.
+	double servers_cpus;
 	double stolen_cpus; // used by the hypervisor
 	double cpu_stalled; // pressure: some task of the host waited for a CPU, share of time
 	double throttled; // share of the periods of its quota in which it was used up

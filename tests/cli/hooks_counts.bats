@@ -128,4 +128,16 @@ counts_equal() {
 	[ "$(run_key workers_anew.strain optimizer_at)" = "$at:$(grep -n 'return torch.optim.SGD' "$at" | cut -d : -f 1)" ]
 	[ "$(run_key workers_anew.strain optimizer_class)" = SGD ]
 	[ "$(run_key workers_anew.strain optimizer_tensors)" = 4 ]
+	[ "$(run_key workers_anew.strain process_omp_num_threads)" = 1 ]
+}
+
+@test "the run knows what a launcher sets in the environment of the process" {
+	[ -d /usr/lib/python3/dist-packages/torch ] || skip "no PyTorch (python3-torch) for $PYTHON"
+	unset OMP_NUM_THREADS
+	"$STRAIN" run -o launched.strain -- env OMP_NUM_THREADS=1 MALLOC_TRIM_THRESHOLD_=0 \
+		"$PYTHON" "$SOURCE_ROOT/tests/hooks/counts.py" plain truth.json
+	[ -z "$(run_key launched.strain omp_num_threads)" ]
+	[ "$(run_key launched.strain process_omp_num_threads)" = 1 ]
+	[ "$(run_key launched.strain process_malloc_trim_threshold)" = 0 ]
+	[ -z "$(run_key launched.strain process_omp_wait_policy)" ]
 }

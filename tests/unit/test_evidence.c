@@ -171,6 +171,28 @@ static void environments_are_named(void **state)
 	assert_true(is_advised(&f, "use faster environments, or more CPUs and processes", &s));
 }
 
+// One that waits at pipes only for its next batch asks nobody.
+static void workers_that_ask_a_process_are_named(void **state)
+{
+	(void)state;
+	struct facts f = job(0.6);
+	struct suggestion s;
+	add_workers(&f, 1, 0.4, 0, 0.55);
+	f.workers.preparing = 0.95;
+	add_looks(&f.worker_waits, WAIT_NETWORK, 0.01);
+	f.worker_waits.left_out = 0.5;
+	f.servers_cpus = 0.5;
+	assert_first(&f, BOTTLENECK_INPUT_BLOCKED, 0.58, CONFIDENCE_MEDIUM,
+		"input-bound (preparation asks another process for data): ... 60 %");
+	assert_true(is_advised(&f, "multiprocessing.Manager", &s));
+	assert_int_equal(s.kind, GAIN_AT_MOST);
+	f.servers_cpus = 0.1;
+	assert_false(is_advised(&f, "multiprocessing.Manager", &s));
+	f.servers_cpus = 0.5;
+	f.workers.preparing = 0.5;
+	assert_false(is_advised(&f, "multiprocessing.Manager", &s));
+}
+
 static void generation_is_named(void **state)
 {
 	(void)state;
@@ -436,6 +458,7 @@ int main(void)
 		cmocka_unit_test(a_held_interpreter_is_no_preparation),
 		cmocka_unit_test(processes_that_steps_start_are_named),
 		cmocka_unit_test(environments_are_named),
+		cmocka_unit_test(workers_that_ask_a_process_are_named),
 		cmocka_unit_test(generation_is_named),
 		cmocka_unit_test(a_step_that_sleeps_is_named),
 		cmocka_unit_test(processes_that_take_turns_at_a_lock_are_named),
