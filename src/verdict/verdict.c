@@ -291,6 +291,7 @@ void verdict_lines(const struct analysis *a, struct text *out)
 // Verdict -----------------------------------------------------------------------------------------
 
 #define TOO_SHORT_S 1.0
+#define FAR_MORE 1.5 // times the gain of the first suggestion
 #define WAITED 0.10 // share of the time, waiting for a CPU that others had
 #define ONE_THREAD_SHARE 0.6 // of the job's CPU time
 #define ONE_THREAD_MOST 1.03 // CPUs: with more, there are several threads
@@ -902,6 +903,16 @@ static void judge_by_causes(
 	}
 }
 
+// The suggestion that promises by far the most, if that is not the first one, which may be easier.
+static const struct suggestion *largest(const struct verdict *v)
+{
+	const struct suggestion *most = &v->suggestions[0];
+	for (size_t i = 1; i < v->n_suggestions; i++) {
+		most = v->suggestions[i].gain.value > most->gain.value ? &v->suggestions[i] : most;
+	}
+	return most->gain.value >= FAR_MORE * v->suggestions[0].gain.value ? most : NULL;
+}
+
 // Sets `next` to the first thing to try: "train.py:42  num_workers 2 -> 4: about 1.9 times faster".
 static void append_first(struct opinion *opinion, const struct verdict *v)
 {
@@ -915,6 +926,11 @@ static void append_first(struct opinion *opinion, const struct verdict *v)
 		} else if (first->gain.value >= 1.05) {
 			text_append_string(t, ": ");
 			advice_append_gain(t, first);
+		}
+		const struct suggestion *most = first->tried ? NULL : largest(v);
+		if (most) {
+			text_format(t, "; or %s: ", most->action);
+			advice_append_gain(t, most);
 		}
 	}
 }
