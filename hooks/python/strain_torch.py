@@ -289,13 +289,8 @@ class PyTorch:
             if self.torch.cuda.is_initialized():
                 self._use_device(loop)
 
-    def _iterate_again(self, iterator, old):
-        """The batch that is asked for is the first of the next pass."""
-        loop = self.local.loop
-        if not old.over:
-            loop.next_begins(old)
-            loop.next_ends(old, None)
-            loop.exhausted(old)
+    def _iterate_again(self, iterator, loop, old):
+        """The next batch is the first of another pass of an endless iterator."""
         run = loop.iterate(old.loader, self.torch.is_grad_enabled(), monotonic_ns(), old.length)
         run.endless = True
         iterator._strain = (loop, run)
@@ -320,9 +315,11 @@ class PyTorch:
                 marked = False  # its start was not seen, or it belongs to another thread
             if not marked:
                 return original(iterator)
+            turns = run.endless and run.batches >= run.length
             try:
-                if run.endless and run.batches >= run.length:
-                    run = self._iterate_again(iterator, run)
+                if turns and run.over:
+                    run = self._iterate_again(iterator, loop, run)
+                    turns = False
                 loop.next_begins(run)
             except Exception as error:
                 fail(error)
@@ -333,6 +330,10 @@ class PyTorch:
                 self._no_batch(loop, run, isinstance(error, StopIteration))
                 raise
             try:
+                if turns:  # there was one more, so it is endless
+                    self._no_batch(loop, run, True)
+                    run = self._iterate_again(iterator, loop, run)
+                    loop.next_begins(run)
                 first = batch[0] if run.loader.lists == 0 and type(batch) is list and batch else None
                 shape = first.shape if type(first) is tensor else None
                 loop.next_ends(run, shape[0] if shape else samples_of(batch, run))

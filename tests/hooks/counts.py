@@ -880,6 +880,34 @@ def recycled_by_hand(count):
 
 
 @case
+def recycled_once(count):
+    """A sampler without a length, and a loader that has one, but whose iterators end."""
+
+    class Once:
+        """A batch sampler."""
+
+        def __iter__(self):
+            return iter([list(range(i, i + 10)) for i in range(0, 50, 10)])
+
+    class Loader(DataLoader):
+        """Knows its length."""
+
+        def __len__(self):
+            return 5
+
+    model, loader = mlp(), Loader(rows(50), batch_sampler=Once())
+    optimizer = sgd(model)
+    for _ in range(3):
+        for x, y in loader:
+            optimizer.zero_grad()
+            functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+            count.step(len(x))
+        count.epochs += 1
+    count.phases += ["data", "forward", "backward", "optimizer"]
+
+
+@case
 def graphs(count):
     """torch_geometric: a batch is an object in which nobody finds a tensor."""
 
