@@ -964,7 +964,7 @@ def fastai(count):
 
         def __init__(self, batches, workers):
             self.batches, self.num_workers = batches, workers
-            self.dataset = self
+            self.dataset, self.prefetch_factor = self, 2
             self.persistent_workers = self.pin_memory = False
 
         def __iter__(self):
