@@ -41,20 +41,6 @@ static struct judgement judge_allocation(const struct facts *f, const struct cau
 	return (struct judgement){near ? 0 : fmax(0, fmin(kernel, most)), PHASE_FORWARD};
 }
 
-// Samples in the kernel do not show its purpose.
-static enum grounds grounds_allocation(const struct facts *f)
-{
-	(void)f;
-	return GROUNDS_INDIRECT;
-}
-
-static void say_allocation(struct text *t, const struct facts *f, const struct cause *cause)
-{
-	text_append_string(t, "the job repeatedly frees and reallocates memory: page faults take ");
-	cause_append_share(t, cause);
-	cause_append_main_line(t, f);
-}
-
 // glibc raises both thresholds up to 32 MiB to the size of what is freed, unless the environment
 // sets one.
 static bool is_low(const char *threshold)
@@ -62,6 +48,19 @@ static bool is_low(const char *threshold)
 	int64_t bytes;
 	return threshold && parse_integer(threshold, 0, INT64_MAX, &bytes, NULL) == 0 &&
 	       bytes < GLIBC_RAISES_TO;
+}
+
+// Samples in the kernel do not show its purpose. Thresholds that make glibc return memory do.
+static enum grounds grounds_allocation(const struct facts *f)
+{
+	return is_low(f->malloc_map) || is_low(f->malloc_trim) ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
+}
+
+static void say_allocation(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	text_append_string(t, "the job repeatedly frees and reallocates memory: page faults take ");
+	cause_append_share(t, cause);
+	cause_append_main_line(t, f);
 }
 
 static const char *unset_malloc(const struct facts *f)
