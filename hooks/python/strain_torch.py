@@ -378,10 +378,10 @@ class PyTorch:
         except Exception:
             return run.expected()
         if loader.lists is None:
-            _find_lists(loader, batch, count)
+            _find_lists(loader, batch, count, self.torch.Tensor)
             loader.tensors = max(loader.tensors, _count(batch, self.torch.Tensor))
         if loader.lists:
-            found = (_length_of, _length_within)[loader.lists - 1](batch)
+            found = _count_by(loader, batch, self.torch.Tensor)
             count = count if found < 0 else found
         elif type(batch) is dict and self.counts_tokens:
             try:
@@ -1041,7 +1041,21 @@ def _length_within(batch):
     return lengths.pop() if len(lengths) == 1 else -1
 
 
-def _find_lists(loader, batch, count):
+def _rows_of(item, tensor):
+    """Number of items of a list, or of rows of a tensor; -1 if it is neither."""
+    if isinstance(item, tensor):
+        return item.shape[0] if item.dim() > 0 else -1
+    return _length_of(item)
+
+
+def _count_by(loader, batch, tensor):
+    """The number of samples, where the first batches showed it; -1 if it is not there."""
+    if loader.lists == 3:
+        return _rows_of(batch.get(loader.key), tensor) if isinstance(batch, Mapping) else -1
+    return (_length_of, _length_within)[loader.lists - 1](batch)
+
+
+def _find_lists(loader, batch, count, tensor):
     """Looks where the number of samples is that the loader's batch size says; a few batches show it, or none does.
     count: the first dimension of the first tensor."""
     loader.looks += 1
@@ -1052,6 +1066,11 @@ def _find_lists(loader, batch, count):
         if found == loader.batch_size:
             loader.lists = lists
             return
+    if isinstance(batch, Mapping):
+        for key, item in islice(batch.items(), SEARCHED):
+            if _rows_of(item, tensor) == loader.batch_size:
+                loader.lists, loader.key = 3, key
+                return
     if loader.looks >= LOOKS:
         loader.lists = 0
 

@@ -65,7 +65,7 @@ counts_equal() {
 }
 
 @test "loops over a loader: iterators that serve all passes, or that a library makes" {
-	counts_equal recycled recycled_early recycled_by_hand recycled_once graphs fastai
+	counts_equal recycled recycled_early recycled_by_hand recycled_once graphs detected fastai
 	[ "$(python_sql recycled_by_hand.strain "SELECT count(*) FROM span WHERE name = 'validation'")" = 3 ]
 	[[ $(run_key fastai.strain hooks) == *"optimizers of fastai"* ]]
 }

@@ -931,6 +931,27 @@ def graphs(count):
 
 
 @case
+def detected(count):
+    """ultralytics: a dict that begins with the boxes of all images, of any number."""
+
+    def join(items):
+        boxes = [torch.randn(1 + i % 4, 4) for i, _ in enumerate(items)]
+        return {"boxes": torch.cat(boxes), "files": [str(i) for i, _ in enumerate(items)],
+                "image": torch.stack([x for x, _ in items]), "class": torch.stack([y for _, y in items])}  # fmt: skip
+
+    model, loader = mlp(), DataLoader(rows(50), 8, collate_fn=join)
+    optimizer = sgd(model)
+    for _ in range(2):
+        for batch in loader:
+            optimizer.zero_grad()
+            functional.cross_entropy(model(batch["image"]), batch["class"]).backward()
+            optimizer.step()
+            count.step(len(batch["image"]))
+        count.epochs += 1
+    count.phases += ["data", "forward", "backward", "optimizer"]
+
+
+@case
 def fastai(count):
     """fastai: its loader makes PyTorch's iterators itself, from an object that is no DataLoader, and has an optimizer
     that is none of PyTorch's."""
