@@ -89,12 +89,12 @@ class Calls:
 
     def _goes_beside(self, module, now_ns):
         self._settle_row()
-        if self._is_outside():
+        if self.is_outside():
             self.kind = 0
         else:
             self._span(now_ns)
 
-    def _is_outside(self):
+    def is_outside(self):
         """Whether a loader feeds the training, and no iteration is in progress."""
         return self.loop.training is not None and not self.loop.in_iteration
 
@@ -147,7 +147,7 @@ class Calls:
         if self.row:
             row, self.row = self.row, []
             between, self.turn = self.turn is not None, None
-            if between or self._is_outside():
+            if between or self.is_outside():
                 return
             for began_ns, ended_ns in row:
                 self.loop.call_begins(began_ns, False)

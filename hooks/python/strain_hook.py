@@ -224,9 +224,12 @@ def short_path(name):
 
 
 def _tell_variables(report):
+    """Once, by the process's first framework: it makes its threads then."""
+    global VARIABLES
     import os
 
-    for name in VARIABLES:
+    names, VARIABLES = VARIABLES, ()
+    for name in names:
         value = os.environ.get(name)
         if value and len(value) < 64:
             report.say("process_" + name.lower().rstrip("_"), value)
@@ -247,7 +250,8 @@ def begin(entry, name, module_name):
             if ring and ring is strain_ring.here():
                 ring.end()
             if framework is not None:
-                _tell_variables(report)
+                if module_name != "strain_libraries":
+                    _tell_variables(report)
                 __import__(module_name).hook(framework, report)
         except Exception as error:
             report.say("off", "%s: %s" % (name, describe(error)))

@@ -12,6 +12,7 @@ Each is patched when its module has been imported; PyTorch may come later.
 """
 
 import sys
+import threading
 from time import monotonic_ns
 
 import strain_hook
@@ -60,14 +61,19 @@ def _places(module):
 
 
 def _timed(original):
-    """A call goes to a ring of its own: marks of phases are written within it."""
+    """The outermost call goes to a ring of its own: marks of phases are written within it."""
     import strain_spans
 
+    local = threading.local()
+
     def generate(*arguments, **options):
-        began_ns = monotonic_ns()
+        if getattr(local, "generates", False):  # assisted decoding, by another model
+            return original(*arguments, **options)
+        local.generates, began_ns = True, monotonic_ns()
         try:
             return original(*arguments, **options)
         finally:
+            local.generates = False
             strain_spans.put("transformers.generate", began_ns, monotonic_ns())
 
     return generate

@@ -185,6 +185,8 @@ class Loop:
 
     def _begin_epoch(self, new):
         self._end_epoch(new.began_ns)
+        if self.in_iteration and self.idle:
+            self._finish_iteration()  # what came before it, such as an environment, is none
         self.training = new
         self.epoch += 1
         self.in_epoch = True
@@ -208,6 +210,11 @@ class Loop:
             self.ring.epoch_end(time_ns)
             self.in_epoch = False
             self.step_ns = 0
+
+    def _end_endless(self, run):
+        """An iterator that never ends does not tell that a pass of it has: all of its batches were used."""
+        if run is not None and run.endless and run.complete() and not run.over and not run.loader.ahead:
+            self.exhausted(run)
 
     def _end_validation(self, old, time_ns=0):
         if old.role == EVALUATION and not old.over:
@@ -250,6 +257,7 @@ class Loop:
         """What follows belongs to no iteration, and to no epoch whose batches are used up."""
         run = self.training
         self._settle(True)
+        self._end_endless(run)
         if run is not None and run.over:
             if run.left_ns and self.idle:  # a loop that was left after its last batch
                 run.loader.ahead.clear()
@@ -758,7 +766,7 @@ class Loop:
         """An environment of reinforcement learning runs: calls of models without gradients act in it."""
         self._not_brief()
         self.calls.acts_in_environment()
-        if self.is_free():
+        if self.is_free() and not self.calls.is_outside():
             self._need_iteration(monotonic_ns())
         self.last_ns = self.ring.begin(self.ring.number(ENVIRONMENT))
         self.in_environment = True
@@ -791,6 +799,7 @@ class Loop:
         self.calls.settle()
         self._settle(True)
         self._end_complete()
+        self._end_endless(self.training)
         run = self.current
         if run is not None and run.role == UNKNOWN:
             self._decide(run, EVALUATION if run.batches > (not run.over) else BESIDE)

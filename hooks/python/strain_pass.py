@@ -41,7 +41,7 @@ class Loader:
     """What is known about one loader; batch_size: None, where the loader does not say it."""
 
     __slots__ = ("batch_size", "lists", "looks", "tokens", "trains", "evaluates", "ahead", "told", "tensors", "batches",
-                 "look_at", "padding", "samples", "key", "__weakref__")  # fmt: skip
+                 "look_at", "padding", "samples", "key", "anew", "__weakref__")  # fmt: skip
 
     def __init__(self, batch_size=None, samples=-1):
         self.batch_size = batch_size
@@ -50,6 +50,7 @@ class Loader:
         # the batch, a list of samples; 2: that of the lists in it; 3: what a dict has under the key; None: not known yet.
         self.lists = None if batch_size else 0
         self.key = None
+        self.anew = False  # endless, and another pass over it begins with its next batch
         self.looks = 0  # batches that did not show it
         self.tokens = [0, 0]  # of batches that say it, not yet added to those of all loaders; and their samples
         self.trains = False  # a pass led to a step

@@ -62,6 +62,7 @@ class PyTorch:
         self.looked_at_blas = False
         self.described = False  # the first loader
         self.backwards = 0  # running now, in all threads
+        self.followed = set()  # classes of loaders with endless iterators
         self.fetchers = []  # classes to be patched in children
         self.fetched = 0  # batches of this worker
         self.few_lines = os.environ.get("STRAIN_LINES") == "few"
@@ -280,8 +281,9 @@ class PyTorch:
             known = found[1] if found else self._know(loader)
             length = _length(loader)
             if _is_endless(loader, length):
+                self._follow_passes(type(loader))
                 run = Pass(known, began_ns, length)  # over: the first one begins with the first batch
-                run.batches, run.over, run.endless = length, True, True
+                run.over = run.endless = True
             else:
                 run = loop.iterate(known, self.torch.is_grad_enabled(), began_ns, length)
             iterator._strain = (loop, run)
@@ -289,8 +291,27 @@ class PyTorch:
             if self.torch.cuda.is_initialized():
                 self._use_device(loop)
 
+    def _follow_passes(self, kind):
+        """The class of an endless loader makes an iterator of its own for each pass."""
+        owner = next(owner for owner in kind.__mro__ if "__iter__" in vars(owner))
+        if owner is not self.torch.utils.data.DataLoader and owner not in self.followed:
+            self.followed.add(owner)
+            self.hook.patch(owner, "__iter__", self._wrap_pass)
+
+    def _wrap_pass(self, original):
+        def __iter__(loader):
+            found = self.loaders.get(id(loader))
+            if found:
+                found[1].anew = True
+            return original(loader)
+
+        return __iter__
+
     def _iterate_again(self, iterator, loop, old):
         """The next batch is the first of another pass of an endless iterator."""
+        old.loader.anew = False
+        if not old.over and not old.complete():
+            old.left()
         run = loop.iterate(old.loader, self.torch.is_grad_enabled(), monotonic_ns(), old.length)
         run.endless = True
         iterator._strain = (loop, run)
@@ -315,9 +336,9 @@ class PyTorch:
                 marked = False  # its start was not seen, or it belongs to another thread
             if not marked:
                 return original(iterator)
-            turns = run.endless and run.batches >= run.length
+            turns = run.endless and (run.batches >= run.length or run.over or run.loader.anew)
             try:
-                if turns and run.over:
+                if turns and (run.over or run.loader.anew and not run.complete()):
                     run = self._iterate_again(iterator, loop, run)
                     turns = False
                 loop.next_begins(run)
@@ -1005,6 +1026,7 @@ class PyTorch:
                 loop.environment_begins()
             except Exception as error:
                 fail(error)
+                return original(*arguments, **options)
             try:
                 return original(*arguments, **options)
             finally:
@@ -1110,6 +1132,14 @@ def _length(loader):
         return 0
 
 
+def _batches(loader):
+    """The same, also while a class of loaders that repeat is not yet complete."""
+    try:
+        return len(loader._index_sampler) if loader._dataset_kind == 0 else 0
+    except Exception:
+        return _length(loader)
+
+
 def _is_endless(loader, length):
     """Whether one iterator serves all passes: what it takes its batches from repeats for ever and so has no length, which
     the loader has (InfiniteDataLoader of ultralytics, MultiEpochsDataLoader of timm)."""
@@ -1146,8 +1176,8 @@ def _facts(loader, place):
     yield "loader_workers", str(loader.num_workers)
     if _batch_size(loader):
         yield "loader_batch_size", str(_batch_size(loader))
-    if _length(loader) > 0:
-        yield "loader_batches", str(_length(loader))
+    if _batches(loader) > 0:
+        yield "loader_batches", str(_batches(loader))
     yield "loader_pin_memory", str(int(bool(loader.pin_memory)))
     yield "loader_persistent_workers", str(int(bool(loader.persistent_workers)))
     if loader.num_workers > 0 and loader.prefetch_factor is not None:

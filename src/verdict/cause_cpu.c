@@ -983,7 +983,7 @@ static void advise_environment(struct advice_builder *b, const struct cause *cau
 		advice_suggest_at_most(b, cause->share.value, &action, &basis);
 	} else if (brief || idle < 1) {
 		text_append_string(&action, "compute many environments in one call, with arrays "
-					    "or on the GPU, or use a faster one");
+					    "or on the GPU, or use a faster environment");
 		advice_suggest_at_most(b, cause->share.value, &action, &basis);
 	} else {
 		text_append_string(&action, "run several environments in processes beside the "
@@ -1004,7 +1004,7 @@ static struct judgement judge_generation(const struct facts *f, const struct cau
 
 static void say_generation(struct text *t, const struct facts *f, const struct cause *cause)
 {
-	text_append_string(t, "generation-bound: generating the text to train on takes ");
+	text_append_string(t, "generation-bound: generating text takes ");
 	cause_append_share(t, cause);
 	text_append_string(t, " (");
 	append_calls(t, &f->named[NAMED_GENERATE]);
@@ -1151,7 +1151,9 @@ static struct judgement judge_blocked(const struct facts *f, const struct causes
 		sum += step_wait_share(f, &step_waits[i]);
 	}
 	const struct cause *environment = causes_get(found, BOTTLENECK_ENVIRONMENT);
-	sum = fmax(0, sum - (environment ? environment->share.value : 0));
+	if (environment && runs_environments_beside(f, environment->share.value)) {
+		sum = fmax(0, sum - environment->share.value);
+	}
 	for (size_t i = 0; i < ARRAY_LENGTH(phases); i++) {
 		bool larger = facts_share(f, phases[i]) > facts_share(f, shows_in);
 		shows_in = larger ? phases[i] : shows_in;

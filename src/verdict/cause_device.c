@@ -318,8 +318,8 @@ static double found_share(const struct causes *found, enum bottleneck bottleneck
 // Time of the training thread that other rows have already taken.
 static double taken(const struct causes *found)
 {
-	static const enum bottleneck rows[] = {BOTTLENECK_CHILDREN, BOTTLENECK_PYTHON_THREADS,
-		BOTTLENECK_ENVIRONMENT, BOTTLENECK_BLOCKED};
+	static const enum bottleneck rows[] = {
+		BOTTLENECK_CHILDREN, BOTTLENECK_PYTHON_THREADS, BOTTLENECK_BLOCKED};
 	double sum = 0;
 	for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
 		const struct cause *cause = causes_get(found, rows[i]);
@@ -605,8 +605,10 @@ static struct judgement judge_host(const struct facts *f, const struct causes *f
 	if (gpu_known(f)) {
 		double waits = facts_share(f, PHASE_DATA) + facts_share(f, PHASE_TRANSFER) +
 		               facts_share(f, PHASE_COMMUNICATION);
+		double named = found_share(found, BOTTLENECK_ENVIRONMENT) +
+		               found_share(found, BOTTLENECK_GENERATION) * (1 - f->gpu.busy);
 		return (struct judgement){
-			fmax(0, 1 - waits - f->gpu.busy - taken(found)), PHASE_OTHER};
+			fmax(0, 1 - waits - f->gpu.busy - named - taken(found)), PHASE_OTHER};
 	}
 	// Spinning threads occupy the CPU on which a batch would be handed over.
 	bool spins = causes_get(found, BOTTLENECK_THREADS) && !cause_threads_sleep(f);
@@ -1140,12 +1142,15 @@ static double computing_share(const struct facts *f, const struct causes *found)
 	double step = step_share(f), launch = found_share(found, BOTTLENECK_HOST);
 	double lost = contention ? fmax(known_or_zero(f->main_queued), cause_dilation(f)) : 0;
 	double outside = predicts(f) + dispatches(f);
+	double generates = found_share(found, BOTTLENECK_GENERATION);
 	launch -= calls_operations(f) + calls_libraries(f) + outside; // which are in no step
 	double computes = gpu_known(f) ? fmin(step, gpu_computing(f)) : launch > step ? 0 : step;
 	// The undisturbed time of a step is computing, however long the thread lacks a CPU.
 	double least = fmin(computes, known_or_zero(f->undisturbed_s) / f->length_s.value);
 	computes = fmax(least, computes - lost);
+	computes = fmax(0, computes - generates * (gpu_known(f) ? f->gpu.busy : 1));
 	if (!gpu_known(f)) {
+		outside += found_share(found, BOTTLENECK_ENVIRONMENT);
 		computes += fmax(0, computes_elsewhere(f) - outside) - taken(found) -
 		            interprets_in_steps(f) - short_in_steps(f) - compiles(f) -
 		            found_share(found, BOTTLENECK_OPTIMIZER) -
@@ -1794,7 +1799,8 @@ static void advise_transfer(struct advice_builder *b, const struct cause *cause)
 // explain.
 static struct judgement judge_not_known(const struct facts *f, const struct causes *found)
 {
-	double rest = facts_share(f, PHASE_OTHER) - taken(found);
+	double rest = facts_share(f, PHASE_OTHER) - taken(found) -
+	              found_share(found, BOTTLENECK_ENVIRONMENT);
 	if (gpu_known(f)) {
 		return (struct judgement){0, PHASE_OTHER};
 	}

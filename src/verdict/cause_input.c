@@ -568,7 +568,7 @@ static void advise_pipeline_at_epochs(struct advice_builder *b)
 	struct text action = {0}, basis = {0};
 	text_append_string(&action,
 		"keep one iterator for all epochs (Dataset.repeat()), shuffle before the costly "
-		"map, or keep prepared samples: Dataset.cache() after it");
+		"map, or keep prepared samples (Dataset.cache() after that map)");
 	text_append_string(&basis, "the pipeline's threads use at least ");
 	words_append_counted(&basis, cpus, "CPU");
 	text_append_string(&basis, " while an epoch starts");
@@ -611,8 +611,8 @@ static void advise_own_data(struct advice_builder *b, const struct cause *cause)
 	struct text action = {0}, basis = {0};
 	text_append_string(&action,
 		"keep the data where it is prepared (read before workers are forked, in shared "
-		"memory or in files), instead of asking another process for it "
-		"(multiprocessing.Manager)");
+		"memory or in files), instead of asking another process for it (such as "
+		"multiprocessing.Manager)");
 	text_append_string(&basis, "preparation waits at pipes while other processes of "
 				   "the job use ");
 	cause_append_cpus(&basis, b->f->servers_cpus, b->f->cpus);
@@ -622,8 +622,10 @@ static void advise_own_data(struct advice_builder *b, const struct cause *cause)
 static void advise_input(struct advice_builder *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
-	if (asks_a_process(f)) { // which more workers would ask, too
+	if (asks_a_process(f)) {
 		advise_own_data(b, cause);
+	}
+	if (asks_a_process(f) && f->workers.n > 0) { // more workers would ask it, too
 		cause_advise_less_preparation(b, cause->share.value);
 		return;
 	}

@@ -1074,8 +1074,21 @@ static void fill_ranks(const struct phases *p, struct facts *f)
 
 // Resources ---------------------------------------------------------------------------------------
 
+// Whether a loader worker started it: each has its own, such as a decoder.
+static bool is_of_loader(const struct analysis *a, const struct process_row *row)
+{
+	for (size_t i = 0; i < a->processes.n; i++) {
+		const struct process_row *parent = &a->processes.items[i];
+		if (parent->entity == row->parent) {
+			return parent->role == ROLE_LOADER;
+		}
+	}
+	return false;
+}
+
 // CPUs used by those of the job's processes that neither train, prepare batches nor, unless
-// `copies`, are copies of a process that does. Those that used little do not matter.
+// `copies`, are copies of a process that does. Those that used little do not matter. With `copies`,
+// without those of loader workers.
 static double helpers_cpus(const struct analysis *a, const struct stretch *stretch, bool copies)
 {
 	double sum = 0;
@@ -1083,7 +1096,7 @@ static double helpers_cpus(const struct analysis *a, const struct stretch *stret
 		const struct process_row *row = &a->processes.items[i];
 		double cpus = row->cpu_seconds / stretch_seconds(stretch);
 		bool counts = row->role == ROLE_HELPER || (copies && row->role == ROLE_CHILD);
-		if (counts && cpus >= HELPER_CPUS) {
+		if (counts && cpus >= HELPER_CPUS && !(copies && is_of_loader(a, row))) {
 			sum += known_or_zero(rate_over(
 				a->tables.reader, &a->stops, row->entity, NAME_CPU_TIME, stretch));
 		}

@@ -246,7 +246,7 @@ struct facts {
 	// time is not known are left out.
 	double helpers_cpus;
 	// Used by these and by copies of the training process that neither train nor are loader
-	// workers: they may serve it.
+	// workers, but not by those that a worker started: they may serve all workers.
 	double servers_cpus;
 	double stolen_cpus; // used by the hypervisor
 	double cpu_stalled; // pressure: some task of the host waited for a CPU, share of time

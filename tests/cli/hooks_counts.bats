@@ -65,13 +65,18 @@ counts_equal() {
 }
 
 @test "loops over a loader: iterators that serve all passes, or that a library makes" {
-	counts_equal recycled recycled_early recycled_by_hand recycled_once graphs detected fastai
+	counts_equal recycled recycled_early recycled_by_hand recycled_once recycled_accumulated graphs detected fastai
+	[ "$(run_key recycled.strain loader_batches)" = 7 ]
+	# A validation is in no epoch, though the epoch's last batches led to no step.
+	[ "$(python_sql recycled_accumulated.strain "SELECT count(*) FROM span WHERE name = 'validation'")" = 3 ]
+	[ "$(python_sql recycled_accumulated.strain "SELECT count(*) FROM span v JOIN span e ON e.kind = 'epoch'
+		AND e.start_ns < v.end_ns AND v.start_ns < e.end_ns WHERE v.name = 'validation'")" = 0 ]
 	[ "$(python_sql recycled_by_hand.strain "SELECT count(*) FROM span WHERE name = 'validation'")" = 3 ]
 	[[ $(run_key fastai.strain hooks) == *"optimizers of fastai"* ]]
 }
 
 @test "calls of environments are marked, and policies that act in them validate nothing" {
-	counts_equal rollouts
+	counts_equal rollouts cloned
 	[ "$(python_sql rollouts.strain "SELECT count(*) FROM span WHERE name = 'environment'")" = 102 ] # 6 resets
 	# All belong to the iteration that learns first from them.
 	[ "$(python_sql rollouts.strain "SELECT count(*) FROM span e JOIN span i ON i.kind = 'iteration' AND e.start_ns >= i.start_ns
@@ -82,7 +87,7 @@ counts_equal() {
 @test "calls that generate the text to train on are the cause that is named" {
 	counts_equal generated
 	[ "$(python_sql generated.strain "SELECT count(*) FROM span WHERE name = 'transformers.generate'")" = 40 ]
-	"$STRAIN" show generated.strain | grep -q 'generation-bound: generating the text to train on takes [89]. %'
+	"$STRAIN" show generated.strain | grep -q 'generation-bound: generating text takes [89]. %'
 }
 
 @test "several optimizers are one iteration a batch" {
@@ -138,6 +143,15 @@ counts_equal() {
 		"$PYTHON" "$SOURCE_ROOT/tests/hooks/counts.py" plain truth.json
 	[ -z "$(run_key launched.strain omp_num_threads)" ]
 	[ "$(run_key launched.strain process_omp_num_threads)" = 1 ]
+	[ "$(run_key launched.strain loader_batch_size)" = 8 ]
 	[ "$(run_key launched.strain process_malloc_trim_threshold)" = 0 ]
 	[ -z "$(run_key launched.strain process_omp_wait_policy)" ]
+}
+
+@test "a launcher that has imported the framework, too, is not the process that trains" {
+	[ -d /usr/lib/python3/dist-packages/torch ] || skip "no PyTorch (python3-torch) for $PYTHON"
+	OMP_NUM_THREADS=1 "$STRAIN" run -o started.strain -- "$PYTHON" -c 'import subprocess, sys, torch
+sys.exit(subprocess.call(sys.argv[1:]))' "$PYTHON" "$SOURCE_ROOT/tests/hooks/counts.py" plain truth.json
+	[ "$(run_key started.strain loader_batch_size)" = 8 ]
+	[ "$(run_key started.strain process_omp_num_threads)" = 1 ]
 }

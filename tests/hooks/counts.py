@@ -880,6 +880,32 @@ def recycled_by_hand(count):
 
 
 @case
+def recycled_accumulated(count):
+    """A step in every fourth batch, and validations that look at one batch: the last batches lead to no step."""
+    model, train, test = mlp(), Recycled(rows(100), 10), Recycled(rows(30), 10)
+    optimizer = sgd(model)
+    next(iter(train))
+    for _ in range(3):
+        model.train()
+        for i, (x, y) in enumerate(train):
+            functional.cross_entropy(model(x), y).backward()
+            if i % 4 == 3:
+                optimizer.step()
+                optimizer.zero_grad()
+                count.step(None)
+        count.step(None)  # the last two batches, which the end of the epoch ends
+        count.epochs += 1
+        model.eval()
+        with torch.no_grad():
+            for x, _ in test:
+                model(x)
+                time.sleep(0.05)
+                break
+    count.samples = None
+    count.phases += ["data", "forward", "backward", "optimizer", "validation"]
+
+
+@case
 def recycled_once(count):
     """A sampler without a length, and a loader that has one, but whose iterators end."""
 
@@ -1056,6 +1082,28 @@ def rollouts(count):
             count.step(8)
     count.phases += ["forward", "backward", "optimizer"]
     count.absent += ["validation"]
+
+
+@case
+def cloned(count):
+    """A policy learns from a loader, and is tried in an environment after each epoch."""
+    environment, policy = environments("gymnasium"), mlp(4, 2)
+    optimizer, loader = sgd(policy), DataLoader(rows(40, 4), 8)
+    for _ in range(3):
+        policy.train()
+        for x, y in loader:
+            optimizer.zero_grad()
+            functional.cross_entropy(policy(x), y).backward()
+            optimizer.step()
+            count.step(len(x))
+        count.epochs += 1
+        policy.eval()
+        observed = environment.reset()
+        for _ in range(8):
+            with torch.no_grad():
+                policy(torch.tensor([observed]))
+            observed, _ = environment.step(0)
+    count.phases += ["data", "forward", "backward", "optimizer"]
 
 
 @case

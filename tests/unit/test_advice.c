@@ -344,8 +344,8 @@ static void a_pipeline_has_no_workers(void **state)
 	f.threads.others_cpus = 0.85;
 	f.cpus = 2;
 	f.others_cpus = 1;
-	assert_first(
-		&f, "... Dataset.cache() after it", "... at least 0.7 CPUs while an epoch starts");
+	assert_first(&f, "... Dataset.cache() after that map",
+		"... at least 0.7 CPUs while an epoch starts");
 	f.others_cpus = 0;
 	assert_first(&f, "... dataset.repeat() ... steps_per_epoch", "");
 	f = input_workers();

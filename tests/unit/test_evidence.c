@@ -201,7 +201,8 @@ static void generation_is_named(void **state)
 	f.named[NAMED_GENERATE] = (struct named_facts){
 		.share = 0.7, .per_iteration = 1, .iterations = 1, .mean_s = 0.09};
 	assert_first(&f, BOTTLENECK_GENERATION, 0.7, CONFIDENCE_HIGH,
-		"generation-bound: ... 70 % of each iteration (1 call of 90.0 ms per iteration)");
+		"generation-bound: generating text takes 70 % of each iteration (1 call of 90.0 ms "
+	        "per iteration)");
 	assert_true(is_advised(&f, "generate with an engine made for it", &s));
 	assert_int_equal(s.kind, GAIN_AT_MOST);
 }

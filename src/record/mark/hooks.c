@@ -283,15 +283,27 @@ static void words_done(struct words *words)
 }
 
 // What the training process alone says: its keys begin so.
-static const char *const described[] = {"loader_", "optimizer_", "device_", "compile_", "process_"};
+static const char *const described[] = {"loader_", "optimizer_", "device_", "compile_"};
+// What any process with a framework may say of itself.
+static const char of_process[] = "process_";
+
+static bool begins_with(const char *key, const char *prefix)
+{
+	return strncmp(key, prefix, strlen(prefix)) == 0;
+}
+
+static bool is_name(const char *key)
+{
+	return strspn(key, "abcdefghijklmnopqrstuvwxyz_") == strlen(key);
+}
 
 static bool is_described(const char *key)
 {
 	bool starts = false;
 	for (size_t i = 0; i < ARRAY_LENGTH(described); i++) {
-		starts |= strncmp(key, described[i], strlen(described[i])) == 0;
+		starts |= begins_with(key, described[i]);
 	}
-	return starts && strspn(key, "abcdefghijklmnopqrstuvwxyz_") == strlen(key);
+	return starts && is_name(key);
 }
 
 static size_t shared_of(const char *key)
@@ -305,7 +317,8 @@ static size_t shared_of(const char *key)
 
 static bool is_fact(const char *key)
 {
-	return strcmp(key, "blas") == 0 || shared_of(key) < N_SHARED || is_described(key);
+	return strcmp(key, "blas") == 0 || shared_of(key) < N_SHARED || is_described(key) ||
+	       (begins_with(key, of_process) && is_name(key));
 }
 
 static void take_fact(struct words *words, const char *key, const char *value)
