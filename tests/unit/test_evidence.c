@@ -202,9 +202,18 @@ static void generation_is_named(void **state)
 		.share = 0.7, .per_iteration = 1, .iterations = 1, .mean_s = 0.09};
 	assert_first(&f, BOTTLENECK_GENERATION, 0.7, CONFIDENCE_HIGH,
 		"generation-bound: generating text takes 70 % of each iteration (1 call of 90.0 ms "
-	        "per iteration)");
+		"per iteration)");
 	assert_true(is_advised(&f, "generate with an engine made for it", &s));
 	assert_int_equal(s.kind, GAIN_AT_MOST);
+	// On a GPU that is idle for half of that, too: its idle time there is not the host's.
+	struct causes c;
+	f.gpu.used = true;
+	f.gpu.n = 1;
+	f.gpu.busy = 0.5;
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_GENERATION);
+	const struct cause *host = causes_get(&c, BOTTLENECK_HOST);
+	assert_true(!host || host->share.value < 0.16);
 }
 
 // Its other threads spin meanwhile: CPU time of the process says nothing.
