@@ -14,3 +14,20 @@ field() { # EXPRESSION FILE
 j = json.load(open(sys.argv[2]))
 print(eval(sys.argv[1], {"j": j, "slowest": j["slowest"], "ranks": j["ranks"]}))' "$1" "$2"
 }
+
+# A port for the ranks of a job that nobody listens on. Not one of those that the kernel gives to connections: one of
+# another test could have it when the first rank wants to listen, and the second would ask that one, and wait.
+free_port() {
+	python3 - <<-'END'
+		import random, socket
+		while True:
+		    with socket.socket() as s:
+		        port = random.randrange(10000, 32000)
+		        try:
+		            s.bind(("127.0.0.1", port))
+		        except OSError:
+		            continue
+		        print(port)
+		        break
+	END
+}

@@ -11,7 +11,7 @@ setup() {
 	cd "$BATS_TEST_TMPDIR" || return
 	mkdir runs
 	export OMP_NUM_THREADS=1 JOB=$SOURCE_ROOT/tests/cli/ranks_job.py MASTER_ADDR=127.0.0.1 MASTER_PORT
-	MASTER_PORT=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+	MASTER_PORT=$(free_port)
 	# as root, and on a machine with one CPU
 	export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 	# Open MPI leaves its folders of sessions in a directory that tests of other users share.
@@ -32,7 +32,7 @@ has_torchrun() {
 by_mpirun() { # COMMAND ARGUMENT...
 	command -v mpirun >/dev/null || skip "mpirun is not installed"
 	has_torch
-	mpirun -np 2 "$@"
+	timeout 300 mpirun -np 2 "$@"
 }
 
 is_one_run_of_two() { # RUN SLOWEST

@@ -12,11 +12,6 @@ setup() {
 	export OMP_NUM_THREADS=1
 }
 
-# A port that nobody listens on.
-free_port() {
-	python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
-}
-
 # Records each rank of a job by a strain run of its own.
 ranks() { # NUMBER ARGUMENT...
 	local n=$1 port rank pids=()

@@ -5,6 +5,7 @@
 # ordinary user: sweeps with executor: slurm, and strain run in batch jobs.
 
 load run_helpers
+load joined
 
 setup_file() {
 	local program
@@ -505,7 +506,7 @@ none_in_queue() {
 	place ranks
 	/usr/bin/python3 -c 'import torch.distributed as d; assert d.is_gloo_available()' 2>/dev/null || skip "no PyTorch with gloo"
 	local job port
-	port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+	port=$(free_port)
 	job=$($AS env MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" OMP_NUM_THREADS=1 sbatch --parsable --exclude=node3,node4 -N2 -n2 \
 		--mem=700 --wrap "srun '$STRAIN' run --no-verdict /usr/bin/python3 '$SOURCE_ROOT/tests/cli/ranks_job.py' --slow 1" </dev/null)
 	eventually has_ended "$job"
