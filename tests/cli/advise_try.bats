@@ -183,10 +183,11 @@ needs_torch() {
 @test "loader workers of a PyTorch job" {
 	needs_torch
 	"$STRAIN" run -o torch -- /usr/bin/python3 "$SOURCE_ROOT/tests/hooks/sleeps.py" 40
-	run -0 --separate-stderr "$STRAIN" advise --try --repeats 2 --json --with num_workers=2 \
+	run --separate-stderr "$STRAIN" advise --try --repeats 2 --json --with num_workers=2 \
 		--with persistent_workers=1 torch
 	echo "$stderr"
 	echo "$output" | tee found.json
+	[ "$status" -eq 0 ]
 	[ "$(field found.json 'tried["num_workers=2"]["gain"]["value"] > 1.3')" = True ]
 	[[ "$(field found.json 'tried["persistent_workers=True"]["missing"]')" == *loader* ]]
 	[ "$(kept torch 'tried["num_workers=2"]["gain"]["value"] > 1.3')" = True ]
