@@ -2,13 +2,14 @@
 # SPDX-FileCopyrightText: the strain authors
 """Libraries beside PyTorch whose calls belong to a training loop.
 
-- Environments of reinforcement learning (gymnasium, gym, Stable-Baselines3): a step or a reset is a phase,
+- Environments of reinforcement learning (gymnasium, gym, Stable-Baselines3): a step or a reset is a span,
   `environment`, of a thread that calls PyTorch's models. An environment made by `make` is wrapped in one that
   enforces the order of calls: that class is patched, and those that wait for environments in other processes.
 - fastai has optimizers of its own, and torchdata a loader of its own.
 - A call of `generate` of transformers is a span, `transformers.generate`: the rollouts of trl's trainers.
 
-Each is patched when its module has been imported; PyTorch may come later.
+Each is patched when its module has been imported. gymnasium is often imported before PyTorch: its calls are marked from
+then on; fastai and torchdata import PyTorch themselves.
 """
 
 import sys
