@@ -13,6 +13,25 @@ EVALUATION = 2  # a validation
 BESIDE = 3  # runs beside another pass, or is neither training nor evaluation
 
 
+def length_of(loader):
+    """Number of batches of a DataLoader; 0 if it is unknown or should not be asked for."""
+    try:
+        return 0 if loader._dataset_kind != 0 else len(loader)  # 0: not iterable-style
+    except Exception:
+        return 0
+
+
+def is_endless(loader, length):
+    """Whether one iterator serves all passes: what it takes its batches from repeats for ever and so has no length, which
+    the loader has (InfiniteDataLoader of ultralytics, MultiEpochsDataLoader of timm)."""
+    try:
+        return length > 0 and len(loader._index_sampler) < 0
+    except TypeError:
+        return True
+    except Exception:
+        return False
+
+
 class Optimizers:
     """The number of living optimizers, for all threads."""
 

@@ -8,8 +8,9 @@ shorter by itself, the next passes with gradients continue until they have laste
 together. A probe of a few seconds then contains validation, the boundary of an epoch, the
 checkpoint and the second epoch, each of which may be the peak of memory. The loader's order ends early, so that
 the loader hands out what its workers have prepared, and ends as it always does: no batch stays in
-shared memory while another loader is used. len(loader) is unchanged. Passes that are shorter by themselves are unchanged. Keras'
-`fit` sees data that ends early, in training and validation; `predict` sees all of it.
+shared memory while another loader is used. len(loader) is unchanged. Passes that are shorter by themselves are unchanged. A
+loader whose iterator never ends (strain_pass.is_endless) counts the batches of a pass in a generator, its `__iter__`: there
+the pass ends, and the next one goes on with the iterator's next batch. Keras' `fit` sees data that ends early, in training and validation; `predict` sees all of it.
 
 The first pass without gradients after one with gradients lasts for a second, so that it shows whether memory
 grows with each of its batches: a validation that keeps its outputs has its peak at the end of a full pass, which
@@ -29,8 +30,11 @@ smaller batches frees as many objects as it makes, and may never collect (seen: 
 
 import gc
 from ctypes import CDLL, Structure, c_size_t
+from inspect import isgeneratorfunction, unwrap
 from os import environ, rename
 from time import monotonic
+
+from strain_pass import is_endless, length_of
 
 COLLECTED_AFTER = 2  # batches of a worker
 WATCHED_SECONDS = 1.0  # of the pass whose memory is watched
@@ -270,7 +274,10 @@ class Pass:
 class Short:
     """The patches of PyTorch's iterators. One per process."""
 
-    def __init__(self, torch, report, text):
+    def __init__(self, torch, report, text, leave):
+        self._leave = leave  # tells that a script takes no more batches of its pass over a loader
+        self._loader = torch.utils.data.DataLoader
+        self._followed = set()  # classes of loaders with an __iter__ of their own
         self._has_gradients = torch.is_grad_enabled
         self._in_worker = torch.utils.data.get_worker_info
         self._iterable = torch.utils.data.IterableDataset
@@ -286,6 +293,8 @@ class Short:
 
     def install(self, patch, data):
         """patch(owner, name, wrap), as strain_hook.Hook.patch; data: torch.utils.data.dataloader."""
+        self._patch = patch
+        patch(self._loader, "__init__", self._wrap_loader)
         patch(data._BaseDataLoaderIter, "__init__", self._wrap_init)
         patch(data._BaseDataLoaderIter, "_reset", self._wrap_reset)
         patch(data._BaseDataLoaderIter, "_next_index", self._wrap_index)
@@ -293,11 +302,44 @@ class Short:
         for fetcher in (data._utils.fetch._MapDatasetFetcher, data._utils.fetch._IterableDatasetFetcher):
             patch(fetcher, "fetch", self._wrap_fetch)
 
+    def _wrap_loader(self, original):
+        def __init__(loader, *arguments, **options):
+            original(loader, *arguments, **options)
+            owner = next(kind for kind in type(loader).__mro__ if "__iter__" in vars(kind))
+            if owner is not self._loader and owner not in self._followed:
+                self._followed.add(owner)
+                if isgeneratorfunction(unwrap(owner.__iter__)):
+                    self._patch(owner, "__iter__", self._wrap_passes)
+
+        return __init__
+
+    def _wrap_passes(self, original):
+        def __iter__(loader):
+            passes = original(loader)
+            return self._shorten(loader, passes) if is_endless(loader, length_of(loader)) else passes
+
+        return __iter__
+
+    def _shorten(self, loader, passes):
+        """The batches of one pass over a loader whose iterator never ends."""
+        one = None
+        for batch in passes:
+            one = one or self._lengths.begin(self._has_gradients())
+            one.take(1)
+            yield batch
+            if one.is_over(one.taken):
+                passes.close()
+                self._leave(loader)
+                break
+        if one is not None:
+            one.end(lambda: len(loader), loader.num_workers)
+
     def _wrap_init(self, original):
         def __init__(iterator, *arguments, **options):
             iterator._strain_pass = None
             iterator._strain_asked = 0  # batches of this pass that were asked for
             loader = arguments[0] if arguments else options.get("loader")  # its workers are forked below
+            iterator._strain_endless = is_endless(loader, length_of(loader))
             self._worker_batches = worker_batches(loader, self._iterable)
             original(iterator, *arguments, **options)
 
@@ -329,6 +371,8 @@ class Short:
 
     def _wrap_next(self, original):
         def __next__(iterator):
+            if getattr(iterator, "_strain_endless", False):
+                return original(iterator)
             one = getattr(iterator, "_strain_pass", None)
             asks = getattr(iterator, "_strain_asked", 0) > 0
             if one is not None and not asks and one.is_over(one.taken):  # a loader with its own order
@@ -438,8 +482,8 @@ def young_collections():
     return gc.get_stats()[0]["collections"]
 
 
-def install(torch, patch, report, text):
+def install(torch, patch, report, text, leave=lambda loader: None):
     """Starts shortening passes over PyTorch's loaders."""
     if mallinfo2 is None:
         report.say("missing", "memory that batches keep: this C library has no mallinfo2 (glibc 2.33)")
-    Short(torch, report, text).install(patch, torch.utils.data.dataloader)
+    Short(torch, report, text, leave).install(patch, torch.utils.data.dataloader)

@@ -28,7 +28,7 @@ import strain_ring
 from strain_cuda import DeviceClock, Memory, Reads
 from strain_loop import Loop
 from strain_omitted import FOLLOWED, Discarded, Omitted, Repeated
-from strain_pass import Loader, Optimizers, Pass
+from strain_pass import Loader, Optimizers, Pass, is_endless, length_of
 
 COLLECTIVES = ("all_reduce", "all_gather", "all_gather_into_tensor", "all_gather_object",
                "all_to_all", "all_to_all_single", "barrier", "broadcast", "broadcast_object_list",
@@ -123,7 +123,9 @@ class PyTorch:
     def _hook_short(self):
         import strain_short
 
-        strain_short.install(self.torch, self.hook.patch, self.report, os.environ["STRAIN_SHORT"])
+        strain_short.install(
+            self.torch, self.hook.patch, self.report, os.environ["STRAIN_SHORT"], self.leave
+        )
 
     def _hook_longest(self):
         import strain_longest
@@ -279,8 +281,8 @@ class PyTorch:
         if loop is not None:
             found = self.loaders.get(id(loader))
             known = found[1] if found else self._know(loader)
-            length = _length(loader)
-            if _is_endless(loader, length):
+            length = length_of(loader)
+            if is_endless(loader, length):
                 self._follow_passes(type(loader))
                 run = Pass(known, began_ns, length)  # over: the first one begins with the first batch
                 run.over = run.endless = True
@@ -317,6 +319,13 @@ class PyTorch:
         iterator._strain = (loop, run)
         self._watch(iterator, run)
         return run
+
+    def leave(self, loader):
+        """This thread takes no more batches of its pass over the loader, although its iterator remains."""
+        loop, found = getattr(self.local, "loop", None), self.loaders.get(id(loader))
+        run = loop and loop.training
+        if run is not None and found and run.loader is found[1] and not run.complete():
+            run.left()
 
     def _watch(self, iterator, run):
         """A deleted iterator gives no more batches: the loop left it early."""
@@ -1124,31 +1133,12 @@ def _batch_size(loader):
     return size if isinstance(size, int) else None
 
 
-def _length(loader):
-    """Number of batches of a loader; 0 if it is unknown or should not be asked for."""
-    try:
-        return 0 if loader._dataset_kind != 0 else len(loader)  # 0: not iterable-style
-    except Exception:
-        return 0
-
-
 def _batches(loader):
     """The same, also while a class of loaders that repeat is not yet complete."""
     try:
         return len(loader._index_sampler) if loader._dataset_kind == 0 else 0
     except Exception:
-        return _length(loader)
-
-
-def _is_endless(loader, length):
-    """Whether one iterator serves all passes: what it takes its batches from repeats for ever and so has no length, which
-    the loader has (InfiniteDataLoader of ultralytics, MultiEpochsDataLoader of timm)."""
-    try:
-        return length > 0 and len(loader._index_sampler) < 0
-    except TypeError:
-        return True
-    except Exception:
-        return False
+        return length_of(loader)
 
 
 class _Watch:

@@ -45,6 +45,48 @@ def lengths():
     assert ("hooked", "epochs shortened") in said
 
 
+class Endless(DataLoader):
+    """As those of ultralytics and timm: one iterator serves all passes."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        object.__setattr__(self, "batch_sampler", Repeated(self.batch_sampler))
+        self.iterator = None
+
+    def __len__(self):
+        return len(self.batch_sampler.sampler)
+
+    def __iter__(self):
+        if self.iterator is None:
+            self.iterator = super().__iter__()
+        for _ in range(len(self)):
+            yield next(self.iterator)
+
+
+class Repeated:
+    """Repeats a sampler for ever."""
+
+    def __init__(self, sampler):
+        self.sampler = sampler
+
+    def __iter__(self):
+        while True:
+            yield from self.sampler
+
+
+def endless():
+    """Passes over a loader whose iterator never ends are shortened, too, and continue where the one before ended."""
+    data = TensorDataset(torch.arange(40))
+    for workers in (0, 2):
+        said = install("6 0")
+        loader = Endless(data, 2, num_workers=workers)
+        taken = [[int(batch[0][0]) // 2 for batch in loader] for _ in range(3)]
+        assert taken == [[*range(6)], [*range(6, 10)], [*range(10, 14)]], taken
+        assert len(loader) == 20 and ("hooked", "epochs shortened") in said
+        brief = Endless(data, 20, num_workers=workers)
+        assert passes(brief, 2) == [2, 2]
+
+
 def first_pass():
     """The first pass with gradients lasts as long as asked for; validation does not."""
     data = TensorDataset(torch.arange(100000))
@@ -294,6 +336,7 @@ def refused():
 
 if __name__ == "__main__":
     lengths()
+    endless()
     first_pass()
     short_epochs()
     collected()
