@@ -24,14 +24,24 @@
 // The highest clock is that of an idle, cool board: in long runs, healthy boards run up to a tenth
 // below it. Only a larger loss is a cause.
 #define CLOCK_USUAL 0.10
+// Readings that were further apart than so many of their intervals have ended.
+#define ENDED_INTERVALS 10
+// Shares of a link's rate.
+#define LINK_IN_USE 0.3
+#define LINK_NARROW 0.6
 // A smaller share is not a cause: a monitor or a desktop.
 #define SHARED_WORTH 0.05
 
 #define REASON_IDLE 1u
 #define REASON_APPLICATION 2u
 #define REASON_POWER 4u
-// hardware slowdown, heat (software, hardware), power brake
-#define REASONS_SLOWED (8u | 32u | 64u | 128u)
+// Bits of each enum gpu_slowing. A hardware slowdown comes with its reason on newer drivers.
+static const unsigned slowing_bits[N_GPU_SLOWINGS] = {
+	[GPU_SLOWED_HEAT] = 32u | 64u,
+	[GPU_SLOWED_BRAKE] = 128u,
+	[GPU_SLOWED_HARDWARE] = 8u,
+	[GPU_SLOWED_GROUP] = 16u,
+};
 
 void gpu_facts_init(struct gpu_facts *g)
 {
@@ -50,6 +60,11 @@ void gpu_facts_init(struct gpu_facts *g)
 		.throttled = NAN,
 		.capped = NAN,
 		.capped_lost = NAN,
+		.slowing = N_GPU_SLOWINGS,
+		.set_lost = NAN,
+		.set_hz = NAN,
+		.highest_hz = NAN,
+		.hottest = NAN,
 		.others = NAN,
 		.others_busy = NAN,
 		.others_bytes = NAN,
@@ -57,6 +72,8 @@ void gpu_facts_init(struct gpu_facts *g)
 		.shared_index = -1,
 		.to_device_rate = NAN,
 		.link_rate = NAN,
+		.link_best = NAN,
+		.link_index = -1,
 		.memory_bytes = NAN,
 		.memory_peak_bytes = NAN,
 		.errors_index = -1,
@@ -160,6 +177,26 @@ const char *gpu_owner_words(const struct analysis *a, size_t gpu)
 
 // Figures of the stretch --------------------------------------------------------------------------
 
+// Readings must cover this share of a stretch: a driver that no longer answers, or a GPU that is
+// lost, says nothing about the rest.
+#define COVERED 0.5
+
+// The mean over the stretch if readings cover enough of it; else that over the run if the stretch
+// lies between readings, NAN if these ended before.
+static double mean_if_covered(const struct analysis *a, int64_t gpu, const char *metric,
+	const struct stretch *stretch, const struct series *s, double sum, double time)
+{
+	double length = (double)(stretch->to_us - stretch->from_us);
+	bool ended = s->n > 1 && s->t_us[s->n - 1] < stretch->to_us &&
+	             (double)(s->t_us[s->n - 1] - stretch->from_us) < COVERED * length &&
+	             stretch->to_us - s->t_us[s->n - 1] > ENDED_INTERVALS *
+	                                                          (s->t_us[s->n - 1] - s->t_us[0]) /
+	                                                          (int64_t)(s->n - 1);
+	return ended      ? NAN
+	       : time > 0 ? sum / time
+	                  : tables_figure(&a->tables, gpu, metric, FIGURE_MEAN);
+}
+
 // The mean of a gauge over the stretch; each reading is valid until the next one. Without readings
 // in the stretch, the mean over the run.
 static double mean_over(
@@ -179,8 +216,9 @@ static double mean_over(
 			time += (double)(to - from);
 		}
 	}
+	double mean = mean_if_covered(a, gpu, metric, stretch, &s, sum, time);
 	series_done(&s);
-	return time > 0 ? sum / time : tables_figure(&a->tables, gpu, metric, FIGURE_MEAN);
+	return mean;
 }
 
 // The same of a metric of which each reading is about the time since the one before. A reading that
@@ -204,10 +242,10 @@ static double mean_since(
 			time[inside] += (double)(to - from);
 		}
 	}
+	bool inside = time[true] > 0;
+	double mean = mean_if_covered(a, gpu, metric, stretch, &s, sum[inside], time[inside]);
 	series_done(&s);
-	return time[true] > 0    ? sum[true] / time[true]
-	       : time[false] > 0 ? sum[false] / time[false]
-	                         : tables_figure(&a->tables, gpu, metric, FIGURE_MEAN);
+	return mean;
 }
 
 static int index_of(const struct analysis *a, int64_t gpu)
@@ -222,11 +260,23 @@ static int index_of(const struct analysis *a, int64_t gpu)
 struct clocks { // over readings in which the GPU was not idle
 	size_t n;
 	size_t n_slowed;
+	size_t n_by[N_GPU_SLOWINGS]; // of these
 	size_t n_capped;
+	size_t n_set;
 	double lost;
 	double lost_slowed;
 	double lost_capped;
 };
+
+static enum gpu_slowing slowing_of(unsigned reasons)
+{
+	for (unsigned i = 0; i < N_GPU_SLOWINGS; i++) {
+		if (reasons & slowing_bits[i]) {
+			return (enum gpu_slowing)i;
+		}
+	}
+	return N_GPU_SLOWINGS;
+}
 
 static void add_clock(
 	struct clocks *c, unsigned reasons, double clock, double highest, double application)
@@ -238,10 +288,13 @@ static void add_clock(
 	if (reasons & REASON_IDLE) {
 		return;
 	}
+	enum gpu_slowing slowing = slowing_of(reasons);
 	c->n++;
 	c->lost += lost;
-	if (reasons & REASONS_SLOWED) {
+	c->n_set += (reasons & REASON_APPLICATION) && asked < highest;
+	if (slowing < N_GPU_SLOWINGS) {
 		c->n_slowed++;
+		c->n_by[slowing]++;
 		c->lost_slowed += lost;
 	} else if (reasons & REASON_POWER) {
 		c->n_capped++;
@@ -297,6 +350,26 @@ static void fill_clocks(
 	g->clock_lost = known ? c.lost / n : NAN;
 	g->throttled = known ? c.lost_slowed / n : NAN;
 	g->capped_lost = known && c.n_capped > 0 ? c.lost_capped / (double)c.n_capped : NAN;
+	for (unsigned i = 0; i < N_GPU_SLOWINGS; i++) {
+		bool more = g->slowing == N_GPU_SLOWINGS || c.n_by[i] > c.n_by[g->slowing];
+		g->slowing = c.n_by[i] > 0 && more ? (enum gpu_slowing)i : g->slowing;
+	}
+	g->highest_hz = entity_number(gpu, "clock_sm_max_hz");
+	g->set_hz = entity_number(gpu, "clock_sm_application_hz");
+	g->set_lost = (double)c.n_set / n * (1 - g->set_hz / g->highest_hz);
+	g->hottest = tables_figure(&a->tables, g->entity, NAME_GPU_TEMPERATURE, FIGURE_MAX);
+}
+
+const char *gpu_slowing_words(enum gpu_slowing slowing)
+{
+	static const char *const words[N_GPU_SLOWINGS + 1] = {
+		[GPU_SLOWED_HEAT] = "heat",
+		[GPU_SLOWED_BRAKE] = "a power brake",
+		[GPU_SLOWED_HARDWARE] = "a hardware slowdown",
+		[GPU_SLOWED_GROUP] = "a slower GPU of its group (sync boost)",
+		[N_GPU_SLOWINGS] = "heat or hardware",
+	};
+	return words[slowing];
 }
 
 double gpu_facts_throttled(const struct gpu_facts *g)
@@ -445,19 +518,54 @@ double gpu_facts_shared(const struct gpu_facts *g)
 	                                        : 0;
 }
 
-static void add_link(const struct analysis *a, const struct gpu_figures *gpu, struct gpu_facts *g)
+static double link_bytes(double generation, double width)
 {
 	static const double lane_bytes[] = {0, 250e6, 500e6, 985e6, 1969e6, 3938e6, 7563e6};
+	return generation >= 1 && generation < (double)ARRAY_LENGTH(lane_bytes)
+	               ? width * lane_bytes[(size_t)generation]
+	               : NAN;
+}
+
+bool gpu_facts_link_narrow(const struct gpu_facts *g)
+{
+	// An idle GPU lowers its link by itself.
+	bool in_use = g->to_device_rate >= LINK_IN_USE * g->link_rate || g->busy >= LINK_IN_USE;
+	return in_use && g->link_rate <= LINK_NARROW * g->link_best;
+}
+
+// The largest value of a state; NAN: none was read.
+static double most_of(const struct analysis *a, int64_t gpu, const char *metric)
+{
+	struct series s = {0};
+	double most = NAN;
+	if (!a->tables.reader ||
+		reader_series(a->tables.reader, gpu, metric, INT64_MIN, INT64_MAX, &s, NULL) < 0) {
+		return NAN;
+	}
+	for (size_t i = 0; i < s.n; i++) {
+		most = fmax(most, s.values[i]); // fmax ignores NAN
+	}
+	series_done(&s);
+	return most;
+}
+
+// The link as fast as it was seen: it is slower while the GPU is idle.
+static void add_link(const struct analysis *a, const struct gpu_figures *gpu, struct gpu_facts *g)
+{
 	const struct entity *entity = entity_find(&a->tables.entities, gpu->entity);
 	if (g->to_device_rate >= gpu->to_device_bytes_per_s) {
 		return;
 	}
-	double generation = entity ? entity_number(entity, "pcie_generation_max") : NAN;
-	double width = entity ? entity_number(entity, "pcie_width_max") : NAN;
+	double generation = most_of(a, gpu->entity, NAME_GPU_LINK_GENERATION);
+	double width = most_of(a, gpu->entity, NAME_GPU_LINK_WIDTH);
 	g->to_device_rate = gpu->to_device_bytes_per_s;
-	g->link_rate = generation >= 1 && generation < (double)ARRAY_LENGTH(lane_bytes)
-	                       ? width * lane_bytes[(size_t)generation]
-	                       : NAN;
+	g->link_best = entity ? link_bytes(entity_number(entity, "pcie_generation_max"),
+					entity_number(entity, "pcie_width_max"))
+	                      : NAN;
+	g->link_rate = fmin(link_bytes(generation, width), g->link_best); // fmin ignores NAN
+	g->link_generation = generation >= 1 && generation < 100 ? (unsigned)generation : 0;
+	g->link_width = width >= 1 && width < 100 ? (unsigned)width : 0;
+	g->link_index = index_of(a, gpu->entity);
 }
 
 static void add_memory(const struct gpu_figures *gpu, struct gpu_facts *g)

@@ -37,6 +37,15 @@ enum gpu_error {
 	N_GPU_ERRORS,
 };
 
+// Why a driver lowers a clock.
+enum gpu_slowing {
+	GPU_SLOWED_HEAT,
+	GPU_SLOWED_BRAKE, // of power, by the machine
+	GPU_SLOWED_HARDWARE, // for one of these reasons, not told which
+	GPU_SLOWED_GROUP, // another GPU of its group is slower (sync boost)
+	N_GPU_SLOWINGS,
+};
+
 // NAN: not known. Shares of time refer to a stretch of steady iterations, else to everything
 // recorded.
 struct gpu_facts {
@@ -59,13 +68,17 @@ struct gpu_facts {
 	double least_busy; // the same of the least busy GPU of the job
 	int least_index;
 	// Its clock while it had work: lost is 1 - clock / the clock that was asked for (the
-	// highest, or that set for applications). Driver's reasons of a lower clock: heat, a
-	// hardware slowdown or a power brake come first, the power limit second.
+	// highest, or that set for applications). Driver's reasons of a lower clock: those of enum
+	// gpu_slowing come first, the power limit second.
 	double clock_lost; // on average
 	double slowed; // share of busy time with a reason of the first kind
+	enum gpu_slowing slowing; // the most frequent of these; N_GPU_SLOWINGS: none
 	double throttled; // clock lost for these reasons, averaged over busy time
 	double capped; // share of busy time at the power limit, with no reason of the first kind
 	double capped_lost; // clock lost then
+	double set_lost; // clock below the highest because a lower one was set, on average
+	double set_hz, highest_hz; // that clock, and the highest
+	double hottest; // degrees Celsius
 	// Other users of the job's GPU that has most of them.
 	double others; // mean number of their processes
 	double others_busy; // share of time with a kernel of theirs
@@ -74,7 +87,10 @@ struct gpu_facts {
 	int shared_index; // -1: none is shared, or it is not known
 	// Links and memory.
 	double to_device_rate; // of the busiest link
-	double link_rate; // what that link can do
+	double link_rate; // what that link can do, as fast as it was seen
+	double link_best; // what the GPU and its slot can do
+	unsigned link_generation, link_width; // as seen; 0: not known
+	int link_index;
 	double memory_bytes; // of the fullest; of a divided one its instance's
 	double memory_peak_bytes;
 	// Errors that the GPUs of the job counted, and the GPU with most errors of the worst kind.
@@ -99,5 +115,9 @@ void gpu_facts_fill(const struct analysis *a, const struct stretch *stretch, str
 double gpu_facts_throttled(const struct gpu_facts *g);
 // The share of time in which the job's GPU worked for others; 0: none; NAN: not known.
 double gpu_facts_shared(const struct gpu_facts *g);
+// What lowered the clock, as the subject of a sentence.
+const char *gpu_slowing_words(enum gpu_slowing slowing);
+// Whether the link to the busiest receiver is much slower than the GPU and its slot allow, in use.
+bool gpu_facts_link_narrow(const struct gpu_facts *g);
 // Whether a GPU of the job is faulty: uncorrected errors, an Xid of a fault, or it disappeared.
 bool gpu_facts_fault(const struct gpu_facts *g);

@@ -763,29 +763,36 @@ static size_t count_kind(const struct known *k, enum entity_kind kind)
 	return n;
 }
 
+// Mean power and energy. The counter of energy is exact, but not if it stands still or steps back.
+static void gpu_power(const struct known *k, int64_t id, struct gpu_figures *gpu)
+{
+	double counted = tables_figure(k->tables, id, NAME_GPU_ENERGY, FIGURE_MEAN);
+	double sampled = tables_figure(k->tables, id, NAME_GPU_POWER, FIGURE_MEAN);
+	bool stands = counted <= 0 && sampled > 0;
+	bool wrong = stands || tables_breaks_off(k->tables, id, NAME_GPU_ENERGY);
+	gpu->power_watts = isfinite(counted) && !wrong ? counted : sampled;
+	gpu->energy_joules = wrong ? NAN
+	                           : tables_figure(k->tables, id, NAME_GPU_ENERGY, FIGURE_TOTAL);
+}
+
 static struct gpu_figures gpu_of(const struct known *k, const struct entity *entity)
 {
 	int64_t id = entity->id;
 	double limit = tables_figure(k->tables, id, NAME_GPU_MEMORY_LIMIT, FIGURE_MAX);
-	double power = tables_figure(k->tables, id, NAME_GPU_ENERGY, FIGURE_MEAN);
-	return (struct gpu_figures){
+	bool ends = tables_breaks_off(k->tables, id, NAME_GPU_BUSY); // lost, or its driver hung
+	struct gpu_figures gpu = {
 		.entity = id,
 		.name = entity->name,
 		.memory_peak_bytes = tables_figure(k->tables, id, NAME_GPU_MEMORY, FIGURE_MAX),
 		.memory_bytes = isfinite(limit) ? limit : entity_number(entity, "memory_bytes"),
-		.busy = tables_figure(k->tables, id, NAME_GPU_BUSY, FIGURE_MEAN),
-		.busy_p95 = tables_figure(k->tables, id, NAME_GPU_BUSY, FIGURE_P95),
-		.power_watts = isfinite(power)
-	                               ? power
-	                               : tables_figure(k->tables, id, NAME_GPU_POWER, FIGURE_MEAN),
-		.energy_joules = tables_breaks_off(k->tables, id, NAME_GPU_ENERGY)
-	                                 ? NAN
-	                                 : tables_figure(
-						   k->tables, id, NAME_GPU_ENERGY, FIGURE_TOTAL),
+		.busy = ends ? NAN : tables_figure(k->tables, id, NAME_GPU_BUSY, FIGURE_MEAN),
+		.busy_p95 = ends ? NAN : tables_figure(k->tables, id, NAME_GPU_BUSY, FIGURE_P95),
 		.to_device_bytes_per_s = tables_figure(
 			k->tables, id, NAME_GPU_RECEIVED, FIGURE_MEAN),
 		.from_device_bytes_per_s = tables_figure(k->tables, id, NAME_GPU_SENT, FIGURE_MEAN),
 	};
+	gpu_power(k, id, &gpu);
+	return gpu;
 }
 
 struct device_names {

@@ -109,18 +109,21 @@ static const struct plausible_row overview_rows[] = {
 	{"recording, CPUs", OF_OVERVIEW(recording.cpu_share), BOUND_CPUS},
 };
 
-static void check_gpus(
-	struct overview *o, const struct plausible_limits *l, struct implausible_list *notes)
+static void check_gpus(const struct run_tables *tables, struct overview *o,
+	const struct plausible_limits *l, struct implausible_list *notes)
 {
 	for (size_t i = 0; i < o->n_gpus; i++) {
 		struct gpu_figures *gpu = &o->gpus[i];
+		const struct entity *entity = entity_find(&tables->entities, gpu->entity);
+		double link = entity ? entity_number(entity, "pcie_peak_bytes_per_s") : NAN;
+		double most = fmin(link * PLAUSIBLE_ERROR, l->most[BOUND_RATE]);
 		plausible_check("GPU busy, share", &gpu->busy, l->most[BOUND_SHARE], notes);
 		plausible_check("GPU memory, bytes", &gpu->memory_peak_bytes,
 			gpu->memory_bytes * PLAUSIBLE_ERROR, notes);
-		plausible_check("bytes per second to the GPU", &gpu->to_device_bytes_per_s,
-			l->most[BOUND_RATE], notes);
+		plausible_check(
+			"bytes per second to the GPU", &gpu->to_device_bytes_per_s, most, notes);
 		plausible_check("bytes per second from the GPU", &gpu->from_device_bytes_per_s,
-			l->most[BOUND_RATE], notes);
+			most, notes);
 	}
 	for (size_t i = 0; i < o->n_disks; i++) {
 		plausible_check("disk busy, share", &o->disks[i].busy, l->most[BOUND_SHARE], notes);
@@ -136,7 +139,7 @@ void plausible_overview(
 	if (isnan(o->cpu_seconds)) {
 		o->cpus_used = NAN; // computed from cpu_seconds
 	}
-	check_gpus(o, &limits, notes);
+	check_gpus(tables, o, &limits, notes);
 }
 
 void implausible_list_done(struct implausible_list *list)

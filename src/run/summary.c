@@ -97,13 +97,20 @@ static bool summary_is_steady(const struct summary_row *row)
 	               : row->figures[FIGURE_MEAN] == row->figures[FIGURE_MAX];
 }
 
+// Whether the row of a run is followed by rows of its epochs.
+static bool has_epoch_rows(const struct summary *s, const struct summary_row *run)
+{
+	const struct summary_row *next = run + 1;
+	return next < s->rows + s->n && next->entity == run->entity && next->metric == run->metric;
+}
+
 double summary_figure(
 	const struct summary *s, int64_t entity, uint32_t metric, int64_t epoch, enum figure figure)
 {
 	const struct summary_row *row = row_find(s, entity, metric, epoch);
 	if (!row) {
 		row = row_find(s, entity, metric, SUMMARY_WHOLE_RUN);
-		row = row && summary_is_steady(row) ? row : NULL;
+		row = row && summary_is_steady(row) && !has_epoch_rows(s, row) ? row : NULL;
 	}
 	return row ? row->figures[figure] : NAN;
 }
@@ -640,6 +647,19 @@ static int block_add(void *context, int64_t entity, const struct block *b)
 	return c->out_of_memory ? -ENOMEM : 0;
 }
 
+// Whether the readings reach from the first epoch into the last one, but for two of their
+// intervals: a GPU may be lost before.
+static bool covers_epochs(const struct computation *c, const struct slot *slot)
+{
+	const struct accumulator *run = &slot->run;
+	if (c->n_epochs == 0 || run->readings < 2) {
+		return true;
+	}
+	int64_t slack_us = 2 * (run->last_us - run->first_us) / (int64_t)(run->readings - 1);
+	return run->first_us - slack_us <= c->epochs->items[0].end_ns / 1000 &&
+	       run->last_us + slack_us >= c->epochs->items[c->n_epochs - 1].start_ns / 1000;
+}
+
 // Drops the rows for epochs of metrics that did not change: the row for the run holds for each
 // epoch.
 static void drop_steady(struct computation *c, size_t first)
@@ -670,7 +690,7 @@ static int entity_compute(struct computation *c, struct reader *r, struct error 
 		}
 		const struct summary_row *row = figures_store(
 			c, slot, SUMMARY_WHOLE_RUN, &slot->run, INT64_MIN, slot->from_zero);
-		slot->steady = row && summary_is_steady(row);
+		slot->steady = row && summary_is_steady(row) && covers_epochs(c, slot);
 	}
 	drop_steady(c, first);
 	return c->out_of_memory ? error_errno(e, ENOMEM, "cannot summarise") : result;

@@ -466,6 +466,8 @@ static int note_row(void *context, sqlite3_stmt *row)
 	return 0;
 }
 
+#define BREAKS_OFF 0.95 // of the recorded time: what is missing only after that is no gap
+
 bool tables_breaks_off(const struct run_tables *t, int64_t entity, const char *metric)
 {
 	_cleanup_text_ struct text select = {0};
@@ -473,8 +475,9 @@ bool tables_breaks_off(const struct run_tables *t, int64_t entity, const char *m
 	text_format(&select,
 		"SELECT 1 FROM missing x JOIN metric m ON m.id = x.metric"
 		" WHERE m.name = '%s' AND x.to_ns IS NULL AND ifnull(x.entity, %" PRId64
-		") = %" PRId64 " LIMIT 1",
-		metric, entity, entity);
+		") = %" PRId64 " AND x.from_ns < %.0f LIMIT 1",
+		metric, entity, entity,
+		BREAKS_OFF * (t->reader ? (double)reader_recorded_ns(t->reader) : 0));
 	if (t->reader && select.data) {
 		(void)query_each(t->reader, select.data, note_row, &found, NULL);
 	}

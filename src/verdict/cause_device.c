@@ -112,18 +112,30 @@ static struct judgement judge_throttled(const struct facts *f, const struct caus
 static void say_throttled(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	(void)cause;
-	text_format(
-		t, "throttled: heat or hardware lowered the clock of GPU %d for ", f->gpu.index);
+	text_format(t, "GPU throttled: %s lowered the clock of GPU %d for ",
+		gpu_slowing_words(f->gpu.slowing), f->gpu.index);
 	words_append_percent(t, f->gpu.slowed);
-	text_append_string(t, " of the time; this costs ");
+	text_append_string(t, " of the time, which costs ");
 	words_append_percent(t, f->gpu.throttled);
-	text_append_string(t, " of the time");
+	text_append_string(t, " of it");
 }
 
 static void advise_throttled(struct advice_builder *b, const struct cause *cause)
 {
-	advice_suggest_plain_at_most(b, cause->share.value,
-		"improve the cooling, check the power supply (nvidia-smi -q -d PERFORMANCE)",
+	static const char *const actions[N_GPU_SLOWINGS + 1] = {
+		[GPU_SLOWED_HEAT] =
+			"improve the cooling (nvidia-smi -q -d TEMPERATURE,PERFORMANCE)",
+		[GPU_SLOWED_BRAKE] =
+			"check the machine's power supply, which signals a power brake "
+			"(nvidia-smi -q -d POWER,PERFORMANCE)",
+		[GPU_SLOWED_HARDWARE] = "check the cooling and the power supply (nvidia-smi -q -d "
+					"TEMPERATURE,POWER,PERFORMANCE)",
+		[GPU_SLOWED_GROUP] = "find the GPU that holds back this one's group, or use a GPU "
+				     "outside of it (nvidia-smi -q -d PERFORMANCE)",
+		[N_GPU_SLOWINGS] = "check the cooling and the power supply (nvidia-smi -q -d "
+				   "TEMPERATURE,POWER,PERFORMANCE)",
+	};
+	advice_suggest_plain_at_most(b, cause->share.value, actions[b->f->gpu.slowing],
 		"the GPU would run at its highest clock");
 }
 
@@ -170,6 +182,19 @@ static void gpu_append_use(struct text *t, const struct gpu_facts *g)
 		words_append_percent(t, g->capped_lost);
 		text_append_string(t, " below the highest)");
 	}
+	if (g->set_lost >= SET_WORTH) {
+		text_append_string(t, ", with its clock limited by a setting to ");
+		words_append_number(t, g->set_hz / 1e6);
+		text_append_string(t, " of ");
+		words_append_number(t, g->highest_hz / 1e6);
+		text_append_string(t, " MHz");
+	}
+}
+
+// A larger batch does not fit a GPU whose memory is nearly in use.
+static bool gpu_memory_full(const struct gpu_facts *g)
+{
+	return g->memory_peak_bytes >= MEMORY_FULL * g->memory_bytes;
 }
 
 // How to use a busy GPU better.
@@ -180,9 +205,12 @@ const char *cause_gpu_better_use(const struct gpu_facts *g, bool pytorch)
 		               : "use mixed precision or fused kernels, for less memory traffic";
 	}
 	if (g->sm_activity < SM_FEW) {
-		return pytorch ? "use a larger batch, torch.compile or CUDA graphs, for larger "
-		                 "kernels"
-		               : "use a larger batch, for larger kernels";
+		return gpu_memory_full(g)
+		               ? (pytorch ? "use torch.compile or CUDA graphs, for larger kernels"
+					  : "fuse operations, for larger kernels")
+		       : pytorch ? "use a larger batch, torch.compile or CUDA graphs, for "
+		                   "larger kernels"
+		                 : "use a larger batch, for larger kernels";
 	}
 	if (g->fp64_activity >= DOUBLES) {
 		return "use single precision (float32): the GPU computes in double precision";
@@ -197,10 +225,13 @@ const char *cause_gpu_better_use(const struct gpu_facts *g, bool pytorch)
 		return "use a faster GPU, or less arithmetic: its tensor cores are in use";
 	}
 	if (pytorch && !gpu_calculates(g)) {
-		return "use torch.compile, for fewer and larger kernels, a larger batch or a "
-		       "faster GPU";
+		return gpu_memory_full(g)
+		               ? "use torch.compile, for fewer and larger kernels, or a faster GPU"
+		               : "use torch.compile, for fewer and larger kernels, a larger batch "
+		                 "or a faster GPU";
 	}
-	return "use mixed precision, a larger batch or a faster GPU";
+	return gpu_memory_full(g) ? "use mixed precision or a faster GPU"
+	                          : "use mixed precision, a larger batch or a faster GPU";
 }
 
 // Without phases ----------------------------------------------------------------------------------
@@ -598,12 +629,24 @@ static double dispatches(const struct facts *f)
 	return known ? fmax(0, fmin(used, facts_share(f, PHASE_OTHER))) : 0;
 }
 
+// Share of the time in which the link to the GPU is full while the GPU has no work; 0: not full.
+static double link_takes(const struct facts *f)
+{
+	double used = gpu_known(f) ? f->gpu.to_device_rate / f->gpu.link_rate : NAN;
+	return used >= LINK_BUSY ? fmin(used, 1 - f->gpu.busy) : 0;
+}
+
+static double transfers(const struct facts *f)
+{
+	return fmax(facts_share(f, PHASE_TRANSFER), link_takes(f));
+}
+
 // Time of the host in which the device has no work. On a GPU, all time in which it is idle and the
 // job does not wait for a batch.
 static struct judgement judge_host(const struct facts *f, const struct causes *found)
 {
 	if (gpu_known(f)) {
-		double waits = facts_share(f, PHASE_DATA) + facts_share(f, PHASE_TRANSFER) +
+		double waits = facts_share(f, PHASE_DATA) + transfers(f) +
 		               facts_share(f, PHASE_COMMUNICATION);
 		double named = found_share(found, BOTTLENECK_ENVIRONMENT) +
 		               found_share(found, BOTTLENECK_GENERATION) * (1 - f->gpu.busy);
@@ -1188,8 +1231,14 @@ static struct judgement judge_compute(const struct facts *f, const struct causes
 
 static enum grounds grounds_compute(const struct facts *f)
 {
+	if (f->gpu.used && !isfinite(f->gpu.busy)) {
+		return GROUNDS_EXCLUSION; // the steps take the time, the GPU's or the host's
+	}
 	if (f->gpu.used) {
-		return f->gpu.busy >= GPU_BUSY ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
+		bool own = f->gpu.n_used > 0; // else its work may be that of others
+		return !own                      ? GROUNDS_EXCLUSION
+		       : f->gpu.busy >= GPU_BUSY ? GROUNDS_DIRECT
+		                                 : GROUNDS_INDIRECT;
 	}
 	bool spins = cause_code(&f->code, CODE_SPINNING) >= 0.25;
 	bool seen = cause_sampled(&f->code) && leader_computes(f) >= MOST * step_share(f) && !spins;
@@ -1219,6 +1268,13 @@ static void append_forward_line(struct text *t, const struct line_place *line)
 
 static void say_compute(struct text *t, const struct facts *f, const struct cause *cause)
 {
+	if (f->gpu.used && !isfinite(f->gpu.busy)) {
+		text_append_string(
+			t, "probably compute-bound: forward, backward and optimizer take ");
+		cause_append_share(t, cause);
+		text_append_string(t, "; how busy the GPU was is not known");
+		return;
+	}
 	text_append_string(t, "compute-bound: the ");
 	text_append_string(t, f->gpu.used ? "GPU" : "training process");
 	text_append_string(t, " computes ");
@@ -1738,10 +1794,16 @@ static void advise_compute(struct advice_builder *b, const struct cause *cause)
 	if (!f->gpu.used && f->reference_blas) {
 		advise_blas(b);
 	}
+	if (f->gpu.set_lost >= SET_WORTH) {
+		advice_suggest_plain_at_most(b, fmin(f->gpu.set_lost, cause->share.value),
+			"raise the limit of the GPU's clock (nvidia-smi -rac, or -rgc)",
+			"the GPU would run at its highest clock");
+	}
 	if (f->gpu.used) {
 		advice_suggest_unknown(b,
 			cause_gpu_better_use(&f->gpu, f->framework == FRAMEWORK_PYTORCH),
-			"the job waits for the GPU");
+			isfinite(f->gpu.busy) ? "the job waits for the GPU"
+					      : "the steps take most of the time");
 	} else if (f->one_thread && f->cpus >= 2) {
 		advise_one_thread(b);
 	} else if (idle >= IDLE_CPUS) {
@@ -1757,7 +1819,7 @@ static void advise_compute(struct advice_builder *b, const struct cause *cause)
 static struct judgement judge_transfer(const struct facts *f, const struct causes *found)
 {
 	(void)found;
-	return (struct judgement){facts_share(f, PHASE_TRANSFER), PHASE_TRANSFER};
+	return (struct judgement){transfers(f), PHASE_TRANSFER};
 }
 
 static enum grounds grounds_transfer(const struct facts *f)
@@ -1765,7 +1827,7 @@ static enum grounds grounds_transfer(const struct facts *f)
 	// The phase may include waiting for the device, but not for one that is idle in most of it,
 	// wherever it is busy.
 	bool idle = gpu_known(f) && f->gpu.busy <= (1 - MOST) * facts_share(f, PHASE_TRANSFER);
-	return idle ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
+	return idle || link_takes(f) > 0 ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
 }
 
 static void say_transfer(struct text *t, const struct facts *f, const struct cause *cause)
@@ -1777,10 +1839,24 @@ static void say_transfer(struct text *t, const struct facts *f, const struct cau
 		words_append_bytes_of(t, f->gpu.to_device_rate, f->gpu.link_rate);
 		text_append_string(t, "/s)");
 	}
+	if (gpu_facts_link_narrow(&f->gpu)) {
+		text_append_string(t, "; the link of GPU ");
+		text_format(t, "%d is slower than the GPU and its slot allow", f->gpu.link_index);
+	}
 }
 
 static void advise_transfer(struct advice_builder *b, const struct cause *cause)
 {
+	if (gpu_facts_link_narrow(&b->f->gpu)) {
+		struct text action = {0}, basis = {0};
+		double faster = 1 - b->f->gpu.link_rate / b->f->gpu.link_best;
+		text_append_string(&action, "find out why the GPU's link is slow: another slot or "
+					    "riser (nvidia-smi -q)");
+		text_append_string(&basis, "it ran at ");
+		words_append_bytes_of(&basis, b->f->gpu.link_rate, b->f->gpu.link_best);
+		text_append_string(&basis, "/s that the GPU and its slot allow");
+		advice_suggest_at_most(b, cause->share.value * faster, &action, &basis);
+	}
 	if (b->f->loader_at) {
 		advice_set(b, 0, SETTING_PIN, "1");
 	}

@@ -105,19 +105,31 @@ static int put_clock(const struct gpu_facts *g, struct verdict *v)
 	struct text value = {0};
 	bool slowed = g->slowed > 0, capped = g->capped > 0;
 	bool idle = g->busy < GPU_IDLE; // then a low clock is no loss
-	if (idle || (!(g->clock_lost >= WORTH_A_WORD) && !slowed)) {
+	bool set = g->set_lost >= WORTH_A_WORD;
+	if (idle || (!(g->clock_lost >= WORTH_A_WORD) && !slowed && !set)) {
 		return 0;
 	}
 	if (isfinite(g->clock_lost)) {
 		words_append_percent(&value, g->clock_lost);
-		text_append_string(&value, " below the highest while busy");
+		text_append_string(&value,
+			set ? " below its setting while busy" : " below the highest while busy");
 	} else {
 		text_append_string(&value, "the clock reduction is not known");
 	}
+	if (set) {
+		text_append_string(&value, "; set to ");
+		words_append_number(&value, g->set_hz / 1e6);
+		text_append_string(&value, " of ");
+		words_append_number(&value, g->highest_hz / 1e6);
+		text_append_string(&value, " MHz");
+	}
 	if (slowed) {
-		text_append_string(&value, "; heat or hardware slowdown ");
+		text_format(&value, "; %s ", gpu_slowing_words(g->slowing));
 		words_append_percent(&value, g->slowed);
 		text_append_string(&value, " of the time");
+		if (g->slowing == GPU_SLOWED_HEAT && isfinite(g->hottest)) {
+			text_format(&value, ", at up to %.0f C", g->hottest);
+		}
 	}
 	if (capped) {
 		text_append_string(&value, "; at the power limit ");
@@ -125,6 +137,19 @@ static int put_clock(const struct gpu_facts *g, struct verdict *v)
 		text_append_string(&value, " of the time");
 	}
 	return evidence_put(v, "GPU clock", &value, NAME_GPU_THROTTLE);
+}
+
+static int put_link(const struct gpu_facts *g, struct verdict *v)
+{
+	struct text value = {0};
+	if (!gpu_facts_link_narrow(g)) {
+		return 0;
+	}
+	text_format(&value, "PCIe generation %u with %u lane%s: ", g->link_generation,
+		g->link_width, g->link_width == 1 ? "" : "s");
+	words_append_bytes_of(&value, g->link_rate, g->link_best);
+	text_append_string(&value, "/s that the GPU and its slot allow");
+	return evidence_put(v, "GPU link", &value, NAME_GPU_LINK_WIDTH);
 }
 
 static int put_shared(const struct gpu_facts *g, struct verdict *v)
@@ -201,7 +226,7 @@ static int put_spare(const struct gpu_facts *g, struct verdict *v)
 static int gpu_evidence_build(const struct gpu_facts *g, struct verdict *ret)
 {
 	static int (*const puts[])(const struct gpu_facts *g, struct verdict *v) = {put_busy,
-		put_unknown, put_spare, put_activity, put_clock, put_shared, put_errors,
+		put_unknown, put_spare, put_activity, put_clock, put_link, put_shared, put_errors,
 		put_neighbour};
 	int r = 0;
 	for (size_t i = 0; i < sizeof(puts) / sizeof(puts[0]) && r == 0; i++) {

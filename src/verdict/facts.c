@@ -1164,6 +1164,9 @@ static void fill_storage(const struct analysis *a, struct facts *f, const struct
 	}
 }
 
+#define HOST_PART 0.1 // of the memory that the job may use
+#define HOST_READS 1e6 // bytes per second
+
 static void fill_memory(const struct analysis *a, struct facts *f, const struct stretch *stretch)
 {
 	const struct overview *o = &a->overview;
@@ -1176,7 +1179,11 @@ static void fill_memory(const struct analysis *a, struct facts *f, const struct 
 	m->limit_hits = tables_figure(&a->tables, job, NAME_MEMORY_LIMIT_HITS, FIGURE_TOTAL);
 	m->stalled = rate_over(
 		a->tables.reader, &a->stops, job, NAME_JOB_PRESSURE "memory.full", stretch);
-	if (!isfinite(m->stalled)) {
+	// The pressure of the host may be that of others: a job that holds little memory and reads
+	// little from storage has no part in it.
+	bool large = m->peak_bytes >= HOST_PART * m->limit_bytes;
+	bool reads = f->storage.read_rate >= HOST_READS;
+	if (!isfinite(m->stalled) && (large || reads)) {
 		m->stalled = rate_over(
 			a->tables.reader, &a->stops, host, NAME_PRESSURE "memory.full", stretch);
 	}
@@ -1760,6 +1767,20 @@ void facts_doubt_waits(struct facts *f)
 	}
 }
 
+// Where the driver does not say whose work a GPU does, a training thread that itself computes for
+// most of the time does not wait for it: the work is taken for that of others.
+void facts_doubt_gpu(struct facts *f)
+{
+	static const enum code_class own[] = {CODE_KERNELS, CODE_FRAMEWORK, CODE_INTERPRETER};
+	double computes = 0;
+	for (size_t i = 0; i < ARRAY_LENGTH(own); i++) {
+		computes += known_or_zero(f->code.share[own[i]]);
+	}
+	computes *= known_or_zero(f->code.cpus);
+	bool told = f->gpu.n_used > 0 || f->code.samples < SAMPLES_ENOUGH;
+	f->gpu.used = f->gpu.used && (told || computes < MOST);
+}
+
 void facts_gather(const struct analysis *a, struct facts *ret)
 {
 	facts_init(ret);
@@ -1799,6 +1820,7 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 	}
 	facts_doubt_data(ret);
 	thread_facts_fill(a, analysis_trainer(a), &stretch, ret);
+	facts_doubt_gpu(ret);
 	facts_doubt_waits(ret);
 }
 

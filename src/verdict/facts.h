@@ -410,6 +410,7 @@ bool facts_one_thread(const struct facts *f, double feeding, bool set_to_one);
 void facts_doubt_data(struct facts *f);
 // Counts waits in that phase for the framework's own threads as computing.
 void facts_doubt_waits(struct facts *f);
+void facts_doubt_gpu(struct facts *f);
 // Sets everything to "not known".
 void facts_init(struct facts *f);
 // Share of an iteration; 0 if the phase did not occur.

@@ -257,6 +257,12 @@
 // normal.
 #define CAPPED 0.5
 #define CAPPED_WORTH 0.05
+// A clock set below the highest: a smaller loss is not worth a word.
+#define SET_WORTH 0.10
+// Share of a GPU's memory in use with which a larger batch does not fit.
+#define MEMORY_FULL 0.9
+// Share of a link's rate from which it may be what a job waits for.
+#define LINK_BUSY 0.5
 // Difference between the ranks' shares of waiting.
 #define IMBALANCE 0.10
 // Share of an iteration by which a wait or a phase of the slowest rank is longer than that of all

@@ -155,8 +155,8 @@ static struct facts tiny(void)
 static struct facts gpu(double busy)
 {
 	struct facts f = job(0.02);
-	f.gpu.n = 1;
-	f.gpu.used = true;
+	f.gpu.n = f.gpu.n_used = 1;
+	f.gpu.used = f.gpu.known = true;
 	f.gpu.busy = busy;
 	return f;
 }
@@ -176,6 +176,7 @@ static struct facts gpu_throttled(void)
 	struct facts f = gpu(0.97);
 	f.gpu.slowed = 0.9;
 	f.gpu.throttled = 0.6;
+	f.gpu.slowing = GPU_SLOWED_HEAT;
 	return f;
 }
 

@@ -1100,6 +1100,10 @@ void limits_set_environment(const struct limits *limits)
 	if (!limits->gpus) {
 		return;
 	}
+	if (!getenv("CUDA_VISIBLE_DEVICES")) {
+		// The numbers are NVML's; CUDA's own order begins with the fastest GPU.
+		setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
+	}
 	setenv("CUDA_VISIBLE_DEVICES", limits->gpus, 1);
 	if (limits->gpus_of_hip) {
 		setenv("HIP_VISIBLE_DEVICES", limits->gpus, 1);

@@ -20,6 +20,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -325,11 +326,12 @@ struct gpu {
 	unsigned index;
 	int64_t entity;
 	bool lost;
+	const char *unreadable; // from the start, for this reason; NULL: it was read
 	bool mig;
 	struct gpu_instance instances[GPU_MAX_INSTANCES];
 	size_t n_instances;
 	int instance; // the one that the job may use; -1: unknown
-	unsigned unknown_errors; // consecutive
+	uint64_t unknown_ns; // since when every answer is an unknown error; 0: none was
 	char uuid[96];
 	char name[96];
 	char bus_id[32];
@@ -341,6 +343,7 @@ struct gpu {
 	// Why the last reading that was asked for had no value; NULL: it had one.
 	const char *gap[N_GPU_GROUPS][GPU_MAX_METRICS];
 	uint64_t gap_ns[N_GPU_GROUPS][GPU_MAX_METRICS]; // the first reading without one since
+	int64_t energy; // last count; VALUE_MISSING: not read yet
 	int64_t errors[N_ERRORS]; // last counts; VALUE_MISSING: not read yet
 	unsigned error_events[N_ERRORS];
 	bool xids_watched;
@@ -355,6 +358,7 @@ struct gpu {
 	uint64_t process_last_us; // newest process sample
 	uint32_t strangers[GPU_MAX_STRANGERS]; // pids in the last list that are not in the job
 	size_t n_strangers;
+	unsigned foreign; // consecutive lists of which no other program's pid exists here
 	int visible; // enum gpu_visible
 };
 
@@ -406,8 +410,8 @@ static const struct group nvml_groups[N_GPU_GROUPS]; // at the end
 //
 // Turns NVML's results into rows: a value, a gap, a reason reported once, or a lost GPU.
 
-// A driver that returns "unknown error" this many times in a row has lost the GPU too.
-#define UNKNOWN_ERRORS_MAX 50u
+// A driver that returns nothing but "unknown error" for so long has lost the GPU too.
+#define UNKNOWN_LOST_NS (5 * NS_PER_S)
 
 static bool gpu_wants(const struct gpu *g, enum gpu_group group, size_t metric)
 {
@@ -458,9 +462,9 @@ static void lose(struct sink *sink, struct gpu *g, uint64_t now_ns, int result)
 // Handles a result outside of a row. Returns false if the GPU is lost (reported by an event).
 static bool gpu_alive(struct sink *sink, struct gpu *g, uint64_t now_ns, int result)
 {
-	g->unknown_errors = result == NVML_UNKNOWN ? g->unknown_errors + 1 : 0;
-	if (!g->lost &&
-		(nvml_outcome(result) == NVML_LOST || g->unknown_errors >= UNKNOWN_ERRORS_MAX)) {
+	g->unknown_ns = result != NVML_UNKNOWN ? 0 : g->unknown_ns ? g->unknown_ns : now_ns;
+	bool silent = g->unknown_ns && now_ns - g->unknown_ns >= UNKNOWN_LOST_NS;
+	if (!g->lost && (nvml_outcome(result) == NVML_LOST || silent)) {
 		lose(sink, g, now_ns, result);
 	}
 	return !g->lost;
@@ -834,11 +838,11 @@ static void gpu_read_busy(struct gpu_source *s, struct gpu *g, struct sink *sink
 //
 // Errors of a GPU: counts that hardly ever change, and an event if one increased while the job ran.
 // They are read every 10 s and once more after the job's end (by the sampler), because errors of
-// the last seconds are often the reason for the end.
+// the last seconds are often the reason for the end. Xids are taken every second, which dates them.
 
 // Per kind and GPU: further events of a count that increases steadily would tell nothing new.
 #define EVENTS_MAX 5u
-#define XIDS_MAX 64u // taken in one reading
+#define XIDS_MAX 1024u // taken in one reading
 
 // Names in events; NULL: no event. PCIe resends packets on healthy machines too.
 static const char *const names[N_ERRORS] = {
@@ -1345,16 +1349,19 @@ static void read_pcie_sampled(
 	if (t->last_ns && elapsed < SAMPLED_INTERVAL_NS) {
 		return;
 	}
+	// A rate also stands for readings before it that failed.
+	bool read = false;
 	int results[N_TRAFFIC];
 	for (size_t i = 0; i < N_TRAFFIC; i++) {
 		uint32_t rate = 0;
 		results[i] = nvml_pcie_throughput(s->nvml, g->handle, directions[i], &rate);
+		read = read || results[i] == NVML_OK;
 		if (results[i] == NVML_OK &&
 			!traffic_add_rate(&t->counters[i], rate * KB, elapsed)) {
 			results[i] = GPU_QUIET;
 		}
 	}
-	t->last_ns = now_ns;
+	t->last_ns = read || !t->last_ns ? now_ns : t->last_ns;
 	put_totals(g, GPU_PCIE, t, sink, now_ns, results);
 }
 
@@ -1652,12 +1659,14 @@ static void gpu_visible_from_job(struct gpu_source *s, struct sink *sink, uint64
 //
 // The job's processes on each GPU, and their use of it.
 //
-// NVML identifies processes by the host's pids. In a container with its own pid namespace, older
-// drivers return the host's pids; newer ones (550) list translated pids, without memory, and still
-// sample utilisation by the host's. In a container, a pid therefore counts only if that process of
-// the job has a descriptor of /dev/nvidia*. Other values are missing, with this reason.
+// NVML identifies processes by the host's pids. If none of the other programs in a list exists
+// here, this is another namespace. In a container with its own pid namespace, older drivers return
+// the host's pids; newer ones (550) list translated pids, without memory, and still sample
+// utilisation by the host's. In a container, a pid therefore counts only if that process of the job
+// has a descriptor of /dev/nvidia*. Other values are missing, with this reason.
 
 #define UNMATCHED_READINGS 10u
+#define FOREIGN_LISTS 2u
 #define MAX_DESCRIPTORS 4096u
 
 static const char nested_reason[] =
@@ -1740,6 +1749,12 @@ static bool was_stranger(const struct gpu *g, uint32_t pid)
 	return g->n_strangers == GPU_MAX_STRANGERS;
 }
 
+// Whether there is no process with this pid in our namespace. Those of other users exist, too.
+static bool is_nobody(uint32_t pid)
+{
+	return pid > 0 && pid <= INT32_MAX && kill((pid_t)pid, 0) < 0 && errno == ESRCH;
+}
+
 // A process of the job that has just begun or ended may be in the driver's list but not in the
 // tree. An unknown process therefore counts as another program's only if it was in the previous
 // list, too. Returns false if there is a new one.
@@ -1748,25 +1763,27 @@ static bool know_strangers(
 {
 	uint32_t pids[GPU_MAX_STRANGERS];
 	size_t kept = 0;
-	bool known = true;
+	bool known = true, here = false;
 	for (size_t i = 0; i < n; i++) {
 		if (job_process(s, list[i].pid)) {
 			continue;
 		}
 		known = known && was_stranger(g, list[i].pid);
+		here = here || !is_nobody(list[i].pid);
 		if (kept < GPU_MAX_STRANGERS) {
 			pids[kept++] = list[i].pid;
 		}
 	}
 	memcpy(g->strangers, pids, kept * sizeof(*pids));
 	g->n_strangers = kept;
+	g->foreign = kept > 0 && !here ? g->foreign + 1 : 0;
 	return known;
 }
 
 // Divides one GPU's list between the job and others. In a container, the host's pids tell nothing
 // about others.
-static void take_list(struct gpu_source *s, const struct nvml_process *list, size_t n, bool others,
-	struct gpu_reading *r)
+static void take_list(struct gpu_source *s, const struct nvml_process *list, size_t n, bool foreign,
+	bool others, struct gpu_reading *r)
 {
 	int64_t memory[2] = {0, 0}, count[2] = {0, 0}; // of the job, of others
 	for (size_t i = 0; i < n; i++) {
@@ -1782,7 +1799,7 @@ static void take_list(struct gpu_source *s, const struct nvml_process *list, siz
 		count[!p]++;
 	}
 	s->ever_matched = s->ever_matched || count[0] > 0;
-	bool blind = s->nested && !s->ever_matched;
+	bool blind = (s->nested || foreign) && !s->ever_matched;
 	static const size_t metrics[2][2] = {
 		{JOB_MEMORY, JOB_PROCESSES}, {JOB_OTHER_MEMORY, JOB_OTHER_PROCESSES}};
 	for (size_t i = 0; i < 2; i++) {
@@ -1793,9 +1810,9 @@ static void take_list(struct gpu_source *s, const struct nvml_process *list, siz
 		r->value[metrics[i][1]] = count[i];
 	}
 	bool memoryless = memory[0] == VALUE_MISSING || memory[1] == VALUE_MISSING;
-	r->why = s->nested    ? nested_reason
-	         : memoryless ? "the driver does not report memory by process"
-	                      : "there were too few readings to attribute its processes";
+	r->why = s->nested || foreign ? nested_reason
+	         : memoryless         ? "the driver does not report memory by process"
+	                              : "there were too few readings to attribute its processes";
 }
 
 // The mean of a process's samples in per cent; -1: none.
@@ -1828,7 +1845,7 @@ static void add_samples(struct gpu_source *s, const struct nvml_process *list, s
 		known = known && (!p || mean >= 0 || !s->nested);
 		sums[!p] += mean >= 0 ? mean : 0;
 	}
-	bool blind = s->nested && (!s->ever_matched || !known);
+	bool blind = s->nested ? !s->ever_matched || !known : !others && !s->ever_matched;
 	r->result[JOB_UTILIZATION] = blind ? GPU_QUIET : NVML_OK;
 	r->value[JOB_UTILIZATION] = sums[0] < 100 ? sums[0] : 100;
 	r->result[JOB_OTHER_UTILIZATION] = others ? NVML_OK : GPU_QUIET;
@@ -1891,8 +1908,10 @@ static bool read_gpu(struct gpu_source *s, struct gpu *g, struct sink *sink, uin
 		r.result[i] = result;
 	}
 	if (result == NVML_OK) {
-		bool others = know_strangers(s, g, list, n) && !s->nested;
-		take_list(s, list, n, others, &r);
+		bool others = know_strangers(s, g, list, n);
+		s->nested = s->nested || (g->foreign >= FOREIGN_LISTS && !s->ever_matched);
+		others = others && !s->nested && g->foreign == 0;
+		take_list(s, list, n, g->foreign > 0, others, &r);
 		if (gpu_wants(g, GPU_JOB, JOB_UTILIZATION) && samples_are_due(g)) {
 			read_samples(s, g, sink, now_ns, list, n, others, &r);
 		} else {
@@ -1958,7 +1977,7 @@ static bool all_lost(const struct gpu_source *s)
 // All GPUs at once, because a process may use several.
 static int gpu_read_processes(struct gpu_source *s, struct sink *sink, uint64_t now_ns)
 {
-	const char *reason = "the GPU is lost";
+	const char *reason = s->gpus[0].unreadable ? s->gpus[0].unreadable : "the GPU is lost";
 	bool whole = true, any = false;
 	for (size_t i = 0; i < s->n_processes; i++) {
 		s->processes[i].listed = false;
@@ -2072,9 +2091,22 @@ static int read_power(void *state, struct sink *sink, uint64_t now_ns)
 	return read_group(state, sink, now_ns, GPU_POWER, NULL);
 }
 
+// A counter that steps back says nothing any more: neither what was used before, nor since.
+static void gpu_read_energy(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns)
+{
+	struct gpu_reading r = {0};
+	gpu_ask(s->nvml, g, GPU_ENERGY, &r);
+	bool read = r.result[ENERGY_JOULES] == NVML_OK;
+	if (read && g->energy != VALUE_MISSING && r.value[ENERGY_JOULES] < g->energy) {
+		gpu_never(sink, g, GPU_ENERGY, ENERGY_JOULES, "the counter of energy stepped back");
+	}
+	g->energy = read ? r.value[ENERGY_JOULES] : g->energy;
+	gpu_row(sink, g, GPU_ENERGY, now_ns, &r);
+}
+
 static int read_energy(void *state, struct sink *sink, uint64_t now_ns)
 {
-	return read_group(state, sink, now_ns, GPU_ENERGY, NULL);
+	return read_group(state, sink, now_ns, GPU_ENERGY, gpu_read_energy);
 }
 
 static int read_pcie(void *state, struct sink *sink, uint64_t now_ns)
@@ -2094,6 +2126,7 @@ static int read_gpm(void *state, struct sink *sink, uint64_t now_ns)
 
 static int read_state(void *state, struct sink *sink, uint64_t now_ns)
 {
+	gpu_take_xids(state, sink, now_ns);
 	return read_group(state, sink, now_ns, GPU_STATE, NULL);
 }
 
@@ -2172,6 +2205,17 @@ static void find_instances(struct gpu_source *s, struct gpu *g)
 	g->instance = g->n_instances == 1 ? 0 : -1;
 }
 
+// Some virtual machines give several GPUs the same UUID, which then tells none of them.
+static bool is_known(const struct gpu_source *s, const struct gpu *g, const char *uuid)
+{
+	for (const struct gpu *other = s->gpus; other < g; other++) {
+		if (strcmp(other->uuid, uuid) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
 static void open_gpu(struct gpu_source *s, struct gpu *g, struct sink *sink)
 {
 	int result = nvml_device(s->nvml, g->index, &g->handle);
@@ -2180,7 +2224,8 @@ static void open_gpu(struct gpu_source *s, struct gpu *g, struct sink *sink)
 	if (result == NVML_OK) {
 		char uuid[sizeof(g->uuid)];
 		nvml_text(s->nvml, g->handle, NVML_NAME, g->name, sizeof(g->name));
-		if (nvml_text(s->nvml, g->handle, NVML_UUID, uuid, sizeof(uuid)) == NVML_OK) {
+		if (nvml_text(s->nvml, g->handle, NVML_UUID, uuid, sizeof(uuid)) == NVML_OK &&
+			!is_known(s, g, uuid)) {
 			memcpy(g->uuid, uuid, sizeof(uuid));
 		}
 		nvml_bus_id(s->nvml, g->handle, g->bus_id, sizeof(g->bus_id));
@@ -2193,6 +2238,9 @@ static void open_gpu(struct gpu_source *s, struct gpu *g, struct sink *sink)
 	if (result != NVML_OK) {
 		g->handle = NULL;
 		g->lost = true;
+		g->unreadable = nvml_reason(result);
+		sink_event(sink, s->start_ns, "gpu_unreadable", g->entity, "GPU %u: %s", g->index,
+			g->unreadable);
 		for (size_t group = 0; group < GPU_PROCESS; group++) {
 			sink_missing_group(
 				sink, g->entity, &nvml_groups[group], nvml_reason(result));
@@ -2273,6 +2321,7 @@ static int nvml_source_open(
 		for (size_t error = 0; error < N_ERRORS; error++) {
 			s->gpus[i].errors[error] = VALUE_MISSING;
 		}
+		s->gpus[i].energy = VALUE_MISSING;
 		open_gpu(s, &s->gpus[i], sink);
 	}
 	gpu_visible_from_self(s);
