@@ -542,7 +542,10 @@ static enum confidence judge_gpu_fault(const struct analysis *a, struct opinion 
 	}
 	words_append_elided(&opinion->headline, line.data ? line.data : "", NEXT_COLUMNS);
 	text_append_string(propose(opinion),
-		"use another GPU, or reset this one (nvidia-smi -q -d ECC,ROW_REMAPPER)");
+		opinion->facts->gpu.lost_index >= 0
+			? "use another GPU; look for its Xid in dmesg, and check its power cables, "
+			  "its seat and its cooling before a restart of the machine"
+			: "use another GPU, or reset this one (nvidia-smi -q -d ECC,ROW_REMAPPER)");
 	return CONFIDENCE_HIGH;
 }
 

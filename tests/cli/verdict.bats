@@ -79,6 +79,17 @@ expect_bottleneck() {
 	[ "$(verdict 'all(c["share"]["value"] <= 0.67 for c in v["causes"] if c["cause"] != "start-up")')" = True ]
 }
 
+@test "a GPU that is lost in the first epoch has no figures in the last one" {
+	on_gpu
+	echo 'at 500 gpu 0 lost 15' >>"$script"
+	record_gpu
+	run -0 "$STRAIN" sql run.strain "SELECT epoch FROM summary_by_name
+		WHERE metric = 'hw.gpu.memory.usage' AND aggregate = 'mean' AND epoch IS NOT NULL"
+	[[ "$output" != *2* ]]
+	run -0 "$STRAIN" show run.strain
+	[[ "$(grep -A2 '^EPOCH .*GPU MEMORY' <<<"$output" | tail -1)" =~ ' 2 '.*' - ' ]]
+}
+
 @test "a GPU whose clocks are held down" {
 	on_gpu
 	sed -i 's/^gpu 0 utilization.gpu .*/gpu 0 utilization.gpu 97/; s/^gpu \* reasons .*/gpu * reasons 64/; s/^gpu 0 clock.sm .*/gpu 0 clock.sm 900/' "$script"
