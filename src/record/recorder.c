@@ -689,7 +689,7 @@ static void finish(struct recorder *r)
 		node_stop_reading(r->node); // another one reads while this one writes
 	}
 	if (left) {
-		sink_event(r->sink, clock_monotonic_ns(), "source_dropped", 0, "%s", left);
+		sink_event(r->sink, sampler_hung_ns(r->sampler), "source_dropped", 0, "%s", left);
 		sampler_say_hung(r->sampler, r->sink);
 	}
 	tell(r, MESSAGE_CLOSING, NULL);

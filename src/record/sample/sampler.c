@@ -8,7 +8,9 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -222,6 +224,9 @@ struct lane_thread {
 	bool real_time;
 	const struct source *_Atomic at; // that is being opened or read
 	_Atomic uint64_t at_ns; // since when
+	stack_t stack; // for signals, before ours
+	_Atomic int
+		crashed; // the signal by which a driver's library would have ended the process; 0
 	_Atomic uint64_t due, late, missed;
 	_Atomic bool stop;
 	_Atomic unsigned asked, answered; // sampler_read_now
@@ -239,6 +244,7 @@ struct sampler {
 	_Atomic uint64_t once_ns; // CPU time of the device lane's opening and first readings
 	_Atomic uint64_t source_ns[SLOTS_MAX]; // by index into source_list
 	struct lane_thread lanes[N_LANES];
+	char crash[96]; // in words
 	pthread_mutex_t mutex;
 	pthread_cond_t answered; // a lane has answered or ended
 };
@@ -596,6 +602,75 @@ static void lane_end_sources(struct lane_thread *lane)
 	}
 }
 
+// Crashes -----------------------------------------------------------------------------------------
+//
+// A driver's library that crashes must not end the recording. Its thread stays where it is, for
+// ever, as with a driver that does not answer: nothing of the library is called again. What it
+// locked remains locked; if that is a lock of the allocator's, the others wait for it, and the
+// launcher ends the recording.
+
+static const int crash_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+static struct sigaction crash_before[ARRAY_LENGTH(crash_signals)];
+static _Thread_local struct lane_thread *guarded; // this thread, if it calls drivers
+
+static void crash_handle(int number)
+{
+	if (guarded && atomic_load(&guarded->at)) {
+		atomic_store(&guarded->crashed, number);
+		for (;;) {
+			pause();
+		}
+	}
+	for (size_t i = 0; i < ARRAY_LENGTH(crash_signals); i++) {
+		if (crash_signals[i] == number) {
+			sigaction(number, &crash_before[i], NULL); // it comes again
+		}
+	}
+}
+
+static void crash_guard(struct lane_thread *lane)
+{
+	enum { STACK_BYTES = 64 << 10 }; // a library may have used up the thread's own
+	stack_t stack = {.ss_sp = malloc(STACK_BYTES), .ss_size = STACK_BYTES};
+	struct sigaction handle = {.sa_handler = crash_handle, .sa_flags = SA_NODEFER | SA_ONSTACK};
+	if (!stack.ss_sp) {
+		return;
+	}
+	if (sigaltstack(&stack, &lane->stack) < 0) {
+		free(stack.ss_sp);
+		return;
+	}
+	guarded = lane;
+	for (size_t i = 0; i < ARRAY_LENGTH(crash_signals); i++) {
+		sigaction(crash_signals[i], &handle, &crash_before[i]);
+	}
+}
+
+static void crash_guard_end(struct lane_thread *lane)
+{
+	stack_t ours;
+	if (!guarded) {
+		return;
+	}
+	guarded = NULL;
+	for (size_t i = 0; i < ARRAY_LENGTH(crash_signals); i++) {
+		sigaction(crash_signals[i], &crash_before[i], NULL);
+	}
+	if (sigaltstack(&lane->stack, &ours) == 0) {
+		free(ours.ss_sp);
+	}
+}
+
+static const char *crash_words(struct sampler *s, int number)
+{
+	const char *name = sigabbrev_np(number);
+	snprintf(s->crash, sizeof(s->crash), "the driver's library crashed (SIG%s)",
+		name ? name : "?");
+	return s->crash;
+}
+
+// Threads -----------------------------------------------------------------------------------------
+
 static void *lane_main(void *context)
 {
 	static const char *const names[N_LANES] = {"strain-tick", "strain-memory", "strain-device"};
@@ -605,6 +680,9 @@ static void *lane_main(void *context)
 	if (lane->lane == LANE_TICK) {
 		lane_schedule(lane, true);
 	} else {
+		if (lane->lane == LANE_DEVICE) {
+			crash_guard(lane);
+		}
 		lane_open_sources(lane);
 		if (lane->lane == LANE_DEVICE) {
 			atomic_store(
@@ -622,6 +700,7 @@ static void *lane_main(void *context)
 	sink_flush(lane->sink);
 	lane_close_sources(lane);
 	sink_flush(lane->sink);
+	crash_guard_end(lane);
 	pthread_mutex_lock(&lane->sampler->mutex);
 	lane->ended = true;
 	pthread_cond_broadcast(&lane->sampler->answered);
@@ -742,14 +821,16 @@ static const char *lane_wait_end(struct lane_thread *lane, const struct timespec
 	struct sampler *s = lane->sampler;
 	pthread_mutex_lock(&s->mutex);
 	struct timespec soon = timespec_of(clock_monotonic_ns() + OPENING_TIMEOUT_NS);
-	while (!lane->ended && lane->opening &&
+	while (!lane->ended && lane->opening && !atomic_load(&lane->crashed) &&
 		pthread_cond_timedwait(&s->answered, &s->mutex, &soon) == 0) {
 	}
-	while (!lane->ended && !lane->opening &&
+	while (!lane->ended && !lane->opening && !atomic_load(&lane->crashed) &&
 		pthread_cond_timedwait(&s->answered, &s->mutex, deadline) == 0) {
 	}
+	int crashed = atomic_load(&lane->crashed);
 	const char *left =
 		lane->ended     ? NULL
+		: crashed       ? crash_words(s, crashed)
 		: lane->opening ? "the job ended before a device driver was ready; its devices "
 				  "were not read"
 				: "a device driver did not answer; its last readings are missing";
@@ -784,8 +865,10 @@ void sampler_say_hung(struct sampler *s, struct sink *sink)
 	for (enum lane kind = 0; kind < N_LANES; kind++) {
 		struct lane_thread *lane = &s->lanes[kind];
 		const struct source *source = lane->running ? atomic_load(&lane->at) : NULL;
-		const char *why = lane->opening ? "the driver was not ready when the job ended"
-		                                : "the driver did not answer";
+		int crashed = atomic_load(&lane->crashed);
+		const char *why = crashed         ? crash_words(s, crashed)
+		                  : lane->opening ? "the driver was not ready when the job ended"
+		                                  : "the driver did not answer";
 		for (size_t i = 0; source && i < source->n_groups; i++) {
 			for (size_t k = 0; k < source->groups[i].n_metrics; k++) {
 				sink_missing_since(sink, 0, &source->groups[i], k,
@@ -826,6 +909,17 @@ struct sampler_ticks sampler_ticks(const struct sampler *s)
 	return (struct sampler_ticks){.due = atomic_load(&lane->due),
 		.late = atomic_load(&lane->late),
 		.missed = atomic_load(&lane->missed)};
+}
+
+uint64_t sampler_hung_ns(const struct sampler *s)
+{
+	for (enum lane kind = 0; kind < N_LANES; kind++) {
+		const struct lane_thread *lane = &s->lanes[kind];
+		if (lane->running && atomic_load(&lane->at)) {
+			return atomic_load(&lane->at_ns);
+		}
+	}
+	return clock_monotonic_ns();
 }
 
 uint64_t sampler_once_ns(const struct sampler *s)

@@ -44,6 +44,8 @@ const char *sampler_stop(struct sampler *s);
 // After sampler_stop: passes on that what an abandoned lane's source measures is missing since it
 // hung.
 void sampler_say_hung(struct sampler *s, struct sink *sink);
+// The time from which on that lane's driver did not answer; now: there is no such lane.
+uint64_t sampler_hung_ns(const struct sampler *s);
 void sampler_free(struct sampler *s); // accepts NULL; after sampler_stop
 
 // Counts of the tick lane since the start: ticks due, ticks more than one interval late, ticks
