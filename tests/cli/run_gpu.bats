@@ -83,6 +83,17 @@ values() {
 print([gpu["energy_j"] for gpu in json.load(sys.stdin)["gpus"]])')" = "[None, None]" ]
 }
 
+@test "a driver's library that crashes ends neither the job nor the recording" {
+	echo 'at 300 gpu 0 crash.nvmlDeviceGetClockInfo 1' >>"$script"
+	run -4 record sh -c 'sleep 1.5; exit 4'
+	query "select reason from missing where from_ns > 2e8" | grep -qx "the driver's library crashed (SIGSEGV)"
+	[ "$(query "select max(t) > 1 from samples where metric = 'process.cpu.time'" | tail -n 1)" = 1 ]
+	sed -i '$ d' "$script"
+	echo 'gpu 0 crash.nvmlDeviceGetMaxClockInfo 1' >>"$script"
+	record sleep 0.5
+	query "select text from event where kind = 'source_dropped'" | grep -qx "the driver's library crashed (SIGSEGV)"
+}
+
 @test "a reading that fails later leaves its reason" {
 	echo 'at 1500 gpu 0 result.nvmlDeviceGetClockInfo 10' >>"$script"
 	record sleep 4

@@ -319,7 +319,6 @@ int script_enter(unsigned gpu, const char *function)
 	}
 	snprintf(key, sizeof(key), "crash.%s", function);
 	if (script_number(gpu, key, now, &value) == 0) {
-		signal(SIGSEGV, SIG_DFL); // not a sanitizer's
 		raise(SIGSEGV);
 	}
 	snprintf(key, sizeof(key), "result.%s", function);

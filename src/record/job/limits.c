@@ -328,7 +328,7 @@ static int limits_set_disk_read(const struct limits_wanted *wanted,
 
 #define NO_CARD "-1" // ends the list for CUDA, HIP and ROCr alike; "" does not
 
-enum { DRIVER_TIMEOUT_MS = 10000 };
+enum { DRIVER_TIMEOUT_MS = 10000, CRASH_TRIES = 250 };
 
 // ---- lists
 
@@ -592,6 +592,7 @@ static int ask_driver_aside(struct answer *ret, struct error *e)
 	}
 	pid_t pid = fork();
 	if (pid == 0) {
+		signal(SIGSEGV, SIG_DFL); // not a sanitizer's: a crash ends it as such
 		struct answer *answer = calloc(1, sizeof(*answer));
 		if (answer) {
 			ask_driver(answer);
@@ -605,6 +606,16 @@ static int ask_driver_aside(struct answer *ret, struct error *e)
 	close(fds[0]);
 	if (pid < 0) {
 		return error_errno(e, code, "fork");
+	}
+	int status = 0;
+	// A crash closes the pipe before the process can be reaped.
+	for (int i = 0; !answered && i < CRASH_TRIES && waitpid(pid, &status, WNOHANG) != pid;
+		i++) {
+		nanosleep(&(struct timespec){.tv_nsec = 2 * NS_PER_MS}, NULL);
+	}
+	if (!answered && WIFSIGNALED(status)) {
+		return error_set(
+			e, EFAULT, "the driver's library crashed (signal %d)", WTERMSIG(status));
 	}
 	if (!answered) {
 		kill(pid, SIGKILL); // if it cannot die, the subreaper will reap it at some time

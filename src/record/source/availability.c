@@ -206,6 +206,7 @@ static void try_in_child(const struct source_context *context, const struct sour
 	struct sink *sink = NULL;
 	void *state = NULL;
 	struct error e;
+	signal(SIGSEGV, SIG_DFL); // not a sanitizer's: a crash ends it as such
 	// If it hangs for ever, nobody waits for the end of our output.
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
 		descriptors_null(fd);
