@@ -90,6 +90,7 @@ print([gpu["energy_j"] for gpu in json.load(sys.stdin)["gpus"]])')" = "[None, No
 	[ "$(query "select max(t) > 1 from samples where metric = 'process.cpu.time'" | tail -n 1)" = 1 ]
 	sed -i '$ d' "$script"
 	echo 'gpu 0 crash.nvmlDeviceGetMaxClockInfo 1' >>"$script"
+	rm run.strain
 	record sleep 0.5
 	query "select text from event where kind = 'source_dropped'" | grep -qx "the driver's library crashed (SIGSEGV)"
 }
