@@ -170,6 +170,7 @@ static int load(struct reader *reader, bool brief, struct analysis *ret, struct 
 		return finish(ret, r, e);
 	}
 	growth_fill(&ret->tables, &ret->overview, &ret->phases, &ret->growth);
+	growth_fill_gpus(&ret->tables, &ret->overview, &ret->phases, &ret->gpu_growth);
 	return 0;
 }
 

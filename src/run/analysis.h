@@ -26,6 +26,7 @@ struct analysis {
 		*implausible; // owned; impossible figures that were left out; NULL: not kept
 	struct phases phases;
 	struct growth growth; // of memory over iterations
+	struct growth gpu_growth; // of a GPU's
 	struct error damage; // the first part of the metadata that could not be read; code 0: none
 	const struct verdict *verdict; // borrowed; set by verdict_judge
 };

@@ -316,15 +316,27 @@ static double iterations_per_s(const struct phases *p)
 	               : NAN;
 }
 
+static const struct growth growth_none = {.bytes_per_iteration = {NAN, NAN, NAN},
+	.bytes_per_s = NAN,
+	.full_in_s = NAN,
+	.gained_bytes = NAN,
+	.gpu = -1};
+
+static void set_found(const struct known *k, const struct candidate *found, struct growth *ret)
+{
+	ret->leak = found->leak;
+	ret->bytes_per_iteration = found->slope;
+	ret->bytes_per_s = found->slope.value * iterations_per_s(k->phases);
+	ret->gained_bytes = found->gained;
+	ret->one_epoch = k->tables->epochs.n <= 1;
+}
+
 void growth_fill(const struct run_tables *tables, const struct overview *overview,
 	const struct phases *phases, struct growth *ret)
 {
 	const struct known *k = &(struct known){tables, overview, phases};
 	const struct phases *p = phases;
-	*ret = (struct growth){.bytes_per_iteration = {NAN, NAN, NAN},
-		.bytes_per_s = NAN,
-		.full_in_s = NAN,
-		.gained_bytes = NAN};
+	*ret = growth_none;
 	if (!k->tables->reader || p->steady < STEADY_MIN) {
 		return;
 	}
@@ -337,13 +349,43 @@ void growth_fill(const struct run_tables *tables, const struct overview *overvie
 			found = larger || !isfinite(found.slope.value) ? c : found;
 		}
 	}
-	ret->leak = found.leak;
-	ret->bytes_per_iteration = found.slope;
-	ret->bytes_per_s = found.slope.value * iterations_per_s(p);
-	ret->gained_bytes = found.gained;
-	ret->one_epoch = k->tables->epochs.n <= 1;
+	set_found(k, &found, ret);
 	if (found.leak && ret->bytes_per_s > 0) {
 		ret->full_in_s = left_bytes(k, found.last) / ret->bytes_per_s;
+	}
+}
+
+// Whether processes of the job use the GPU, and no others: all that it holds is the job's then.
+static bool is_of_job(const struct known *k, int64_t gpu)
+{
+	double own = tables_figure(k->tables, gpu, NAME_GPU_JOB_PROCESSES, FIGURE_MAX);
+	double others = tables_figure(k->tables, gpu, NAME_GPU_OTHERS, FIGURE_MAX);
+	return own > 0 && others <= 0;
+}
+
+void growth_fill_gpus(const struct run_tables *tables, const struct overview *overview,
+	const struct phases *phases, struct growth *ret)
+{
+	const struct known *k = &(struct known){tables, overview, phases};
+	*ret = growth_none;
+	for (size_t i = 0; i < overview->n_gpus; i++) {
+		const struct gpu_figures *gpu = &overview->gpus[i];
+		const struct entity *entity = entity_find(&tables->entities, gpu->entity);
+		struct series s = {0};
+		if (!tables->reader || !entity || phases->steady < STEADY_MIN ||
+			!is_of_job(k, gpu->entity) ||
+			!read_sum(k, gpu->entity, NAME_GPU_MEMORY, NULL, 0, &s)) {
+			continue;
+		}
+		struct candidate found = judge(k, gpu->entity, &s);
+		struct growth of = growth_none;
+		set_found(k, &found, &of);
+		of.gpu = (int)fmin(fmax(0, entity_number(entity, "index")), 1e6);
+		if (found.leak && of.bytes_per_s > 0) {
+			of.full_in_s = fmax(0, gpu->memory_bytes - found.last) / of.bytes_per_s;
+		}
+		bool sooner = of.leak && (!ret->leak || of.full_in_s < ret->full_in_s);
+		*ret = sooner ? of : *ret;
 	}
 }
 
@@ -353,7 +395,11 @@ void growth_append_warning(struct text *t, const struct growth *growth)
 	if (!growth->leak) {
 		return;
 	}
-	text_append_string(t, "memory grows by ");
+	if (growth->gpu >= 0) {
+		text_format(t, "memory of GPU %d grows by ", growth->gpu);
+	} else {
+		text_append_string(t, "memory grows by ");
+	}
 	words_append_bytes(t, slope->value);
 	text_append_string(t, " per iteration");
 	if (slope->high - slope->low > 0.1 * slope->value) {

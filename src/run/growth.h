@@ -3,7 +3,7 @@
 //
 // Whether memory grows with the iterations, and how fast: memory that cannot be dropped (anonymous
 // and shared, no page cache), of the job and of each process that trains, against the number of the
-// iteration, without warm-up.
+// iteration, without warm-up. The same for the memory of a GPU that only the job uses.
 //
 // A leak is reported if the memory that is never freed again (at each time, the minimum from then
 // on) grows by 64 MB, and in each quarter of the iterations by at least half of its even share.
@@ -30,6 +30,7 @@ struct growth { // of memory that cannot be dropped
 	double gained_bytes; // over the steady iterations, and not freed
 	int64_t process; // the training process, if that grows; 0: another one, or not known
 	bool one_epoch; // the run did not reach the end of an epoch
+	int gpu; // NVML's number of the GPU whose memory it is; -1: the host's
 };
 
 // Judges `bytes`, the memory held at iteration `at` (a fraction lies within the iteration). `at`
@@ -42,6 +43,9 @@ bool growth_judge(const double *at, const double *bytes, size_t n, struct estima
 
 // Always fills *ret; its figures are NAN without iterations or readings.
 void growth_fill(const struct run_tables *tables, const struct overview *overview,
+	const struct phases *phases, struct growth *ret);
+// The same for the GPUs: of the one that is full first.
+void growth_fill_gpus(const struct run_tables *tables, const struct overview *overview,
 	const struct phases *phases, struct growth *ret);
 // Appends "memory grows by 16 MB an iteration (14 to 17): full in 40 min at that rate", printable;
 // nothing if there is no leak.

@@ -146,6 +146,9 @@ static json_t *growth_json(const struct growth *growth)
 	put(json, "bytes_per_s", growth->bytes_per_s);
 	put(json, "gained_bytes", growth->gained_bytes);
 	put(json, "full_in_s", growth->full_in_s);
+	if (growth->gpu >= 0) {
+		json_object_set_new(json, "gpu", json_integer(growth->gpu));
+	}
 	return json;
 }
 
@@ -449,6 +452,10 @@ int run_json_write(const struct analysis *a, const struct digest *priced, FILE *
 	failed |= json_object_set_new(json, "verdict", verdict_json(a));
 	json_t *job = job_json(&a->overview);
 	failed |= json_object_set_new(job, "memory_growth", growth_json(&a->growth));
+	if (a->gpu_growth.leak) {
+		failed |= json_object_set_new(
+			job, "gpu_memory_growth", growth_json(&a->gpu_growth));
+	}
 	failed |= json_object_set_new(json, "job", job);
 	failed |= json_object_set_new(json, "allocation", allocation_json(a));
 	failed |= json_object_set_new(json, "energy", energy_json(a));

@@ -1417,11 +1417,21 @@ static const struct column evidence_columns[] = {
 	{"metric", "METRIC", COLUMN_LABEL, 1},
 };
 
-int run_table_evidence(const struct analysis *a, const char *without, struct table **ret)
+static bool is_among(const char *value, const char *const *values)
+{
+	for (size_t i = 0; values && values[i]; i++) {
+		if (strcmp(value, values[i]) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+int run_table_evidence(const struct analysis *a, const char *const *without, struct table **ret)
 {
 	int r = table_new(evidence_columns, ARRAY_LENGTH(evidence_columns), ret);
 	for (size_t i = 0; i < a->verdict->n_evidence && r == 0; i++) {
-		if (without && strcmp(a->verdict->evidence[i].value, without) == 0) {
+		if (is_among(a->verdict->evidence[i].value, without)) {
 			continue;
 		}
 		r = table_row(*ret);

@@ -42,8 +42,8 @@ int code_time_table_build(const struct code_time *time, struct table **ret);
 // Threads of the training process by purpose, over the steady iterations. A row for each group that
 // occurred.
 int run_table_threads(const struct analysis *a, struct table **ret);
-// without: a value that has been said elsewhere; NULL: none.
-int run_table_evidence(const struct analysis *a, const char *without, struct table **ret);
+// without: values that have been said elsewhere, up to NULL; NULL: none.
+int run_table_evidence(const struct analysis *a, const char *const *without, struct table **ret);
 // Events without wall-clock anchors, which are for programs that align runs. Without `output`, also
 // without the job's output.
 size_t run_table_events_shown(const struct analysis *a);

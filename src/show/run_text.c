@@ -264,12 +264,16 @@ static void print_allocated(const struct page *p)
 
 // Warnings of memory that grows, which costs no time yet, but will end the job, and of a training
 // that has diverged.
-static void print_warning(const struct page *p, const struct text *growth)
+static void print_warning(
+	const struct page *p, const struct text *growth, const struct text *of_gpu)
 {
 	_cleanup_text_ struct text lost = {0};
 	epoch_list_append_not_finite(&lost, &p->a->tables.epochs);
 	if (growth->length > 0 && growth->data) {
 		print_field(p, "Warning", growth->data);
+	}
+	if (of_gpu->length > 0 && of_gpu->data) {
+		print_field(p, "Warning", of_gpu->data);
 	}
 	if (lost.length > 0 && lost.data) {
 		print_field(p, "Warning", lost.data);
@@ -279,7 +283,7 @@ static void print_warning(const struct page *p, const struct text *growth)
 static int print_verdict(const struct page *p)
 {
 	const struct verdict *v = p->a->verdict;
-	_cleanup_text_ struct text line = {0}, growth = {0};
+	_cleanup_text_ struct text line = {0}, growth = {0}, of_gpu = {0};
 	text_append_string(&line, v->headline);
 	if (v->confidence != CONFIDENCE_NONE) {
 		text_format(&line, " (%s confidence)", confidence_name(v->confidence));
@@ -291,9 +295,12 @@ static int print_verdict(const struct page *p)
 	}
 	print_parts(p);
 	growth_append_warning(&growth, &p->a->growth);
-	print_warning(p, &growth);
+	growth_append_warning(&of_gpu, &p->a->gpu_growth);
+	print_warning(p, &growth, &of_gpu);
 	_cleanup_table_ struct table *t = NULL;
-	int r = run_table_evidence(p->a, growth.data, &t);
+	const char *const said[] = {
+		growth.data ? growth.data : "", of_gpu.data ? of_gpu.data : "", NULL};
+	int r = run_table_evidence(p->a, said, &t);
 	if (r == 0 && table_rows(t) > 0) {
 		const struct table_style style = style_beside(p, "Evidence");
 		r = table_print(t, p->stream, &style);

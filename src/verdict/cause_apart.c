@@ -480,7 +480,7 @@ static struct judgement judge_leak(const struct facts *f, const struct causes *f
 static void say_leak(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	(void)cause;
-	growth_append_warning(t, &f->growth);
+	growth_append_warning(t, f->growth.leak ? &f->growth : &f->gpu_growth);
 }
 
 static void advise_leak(struct advice_builder *b, const struct cause *cause)

@@ -173,7 +173,7 @@ void causes_find(const struct facts *f, struct causes *ret)
 	}
 	weigh(ret);
 	qsort(ret->items, ret->n, sizeof(*ret->items), cause_compare);
-	if (f->parts && f->growth.leak && ret->n < CAUSES_MAX) {
+	if (f->parts && (f->growth.leak || f->gpu_growth.leak) && ret->n < CAUSES_MAX) {
 		const struct estimate none = {NAN, NAN, NAN}; // it costs memory, not time
 		ret->items[ret->n++] = (struct cause){BOTTLENECK_LEAK, none, 0};
 	}

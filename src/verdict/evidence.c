@@ -241,6 +241,8 @@ static int gpu_evidence_build(const struct gpu_facts *g, struct verdict *ret)
 
 #define NEAR_US 1000000 // greatest age of a usable reading, since the next one is due
 #define SHOWN_BYTES 1e6
+// Greatest age of a reading of a GPU at the first iteration: a model is moved there just before.
+#define GPU_NEAR_US 250000
 
 static const struct {
 	const char *name;
@@ -255,9 +257,9 @@ static const struct {
 	[HOLDING_WORKERS] = {"loader workers", false, NAME_PSS},
 	[HOLDING_BATCHES] = {"shared memory", false, NAME_SHMEM},
 	[HOLDING_FILES] = {"page cache", false, NAME_FILE},
-	[HOLDING_GPU_MODEL] = {"context and weights", true, NAME_GPU_JOB_MEMORY},
+	[HOLDING_GPU_MODEL] = {"context and weights", true, NAME_GPU_MEMORY},
 	[HOLDING_GPU_TRAINING] = {"gradients, optimizer, activations and reserved", true,
-		NAME_GPU_JOB_MEMORY},
+		NAME_GPU_MEMORY},
 };
 
 const char *holding_name(enum holding holding)
@@ -275,14 +277,19 @@ const char *holding_metric(enum holding holding)
 	return holdings[holding].metric;
 }
 
-// The last reading before t_us; NAN if it is too old.
-static double gauge_at(const struct series *s, int64_t t_us)
+// The last reading before t_us; NAN if it is older than most_us.
+static double gauge_within(const struct series *s, int64_t t_us, int64_t most_us)
 {
 	size_t i = s->n;
 	while (i > 0 && s->t_us[i - 1] > t_us) {
 		i--;
 	}
-	return i > 0 && t_us - s->t_us[i - 1] <= NEAR_US ? s->values[i - 1] : NAN;
+	return i > 0 && t_us - s->t_us[i - 1] <= most_us ? s->values[i - 1] : NAN;
+}
+
+static double gauge_at(const struct series *s, int64_t t_us)
+{
+	return gauge_within(s, t_us, NEAR_US);
 }
 
 static double gauge_most(const struct series *s, int64_t from_us)
@@ -394,6 +401,8 @@ static void find_others(const struct analysis *a, int64_t process, struct memory
 	}
 }
 
+// Of GPUs that only the job uses: what they hold more than at the start of the recording. The
+// driver's lists of processes, which are read once a second, are too coarse for it.
 static void find_gpu(const struct analysis *a, struct memory_breakdown *h)
 {
 	int64_t start_us, end_us;
@@ -401,14 +410,19 @@ static void find_gpu(const struct analysis *a, struct memory_breakdown *h)
 		return;
 	}
 	for (size_t i = 0; i < a->overview.n_gpus; i++) {
+		int64_t gpu = a->overview.gpus[i].entity;
 		struct series s = {0};
-		if (reader_series(a->tables.reader, a->overview.gpus[i].entity, NAME_GPU_JOB_MEMORY,
-			    INT64_MIN, INT64_MAX, &s, NULL) < 0) {
+		bool own = tables_figure(&a->tables, gpu, NAME_GPU_JOB_PROCESSES, FIGURE_MAX) > 0 &&
+		           tables_figure(&a->tables, gpu, NAME_GPU_OTHERS, FIGURE_MAX) <= 0;
+		if (!own || reader_series(a->tables.reader, gpu, NAME_GPU_MEMORY, INT64_MIN,
+				    INT64_MAX, &s, NULL) < 0) {
 			continue;
 		}
-		double began = gauge_at(&s, start_us);
+		double before = s.n > 0 && s.t_us[0] < start_us ? s.values[0] : NAN;
+		double began = gauge_within(&s, start_us, GPU_NEAR_US);
 		double grew = more(gauge_most(&s, start_us), began);
-		h->bytes[HOLDING_GPU_MODEL] = words_sum(h->bytes[HOLDING_GPU_MODEL], began);
+		h->bytes[HOLDING_GPU_MODEL] = words_sum(
+			h->bytes[HOLDING_GPU_MODEL], more(began, before));
 		h->bytes[HOLDING_GPU_TRAINING] = words_sum(h->bytes[HOLDING_GPU_TRAINING], grew);
 		series_done(&s);
 	}
@@ -527,12 +541,17 @@ static int put_memory(const struct analysis *a, struct verdict *v)
 
 static int put_growth(const struct facts *f, struct verdict *v)
 {
-	if (!f->growth.leak) {
-		return 0;
+	struct text value = {0}, of_gpu = {0};
+	int r = 0;
+	if (f->growth.leak) {
+		growth_append_warning(&value, &f->growth);
+		r = evidence_put(v, "growth", &value, NAME_ANONYMOUS);
 	}
-	struct text value = {0};
-	growth_append_warning(&value, &f->growth);
-	return evidence_put(v, "growth", &value, NAME_ANONYMOUS);
+	if (f->gpu_growth.leak && r == 0) {
+		growth_append_warning(&of_gpu, &f->gpu_growth);
+		r = evidence_put(v, "GPU growth", &of_gpu, NAME_GPU_MEMORY);
+	}
+	return r;
 }
 
 // What did not come from storage came from the page cache, or from pipes, sockets and devices.

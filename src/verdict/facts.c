@@ -749,7 +749,9 @@ void facts_init(struct facts *f)
 	f->growth = (struct growth){.bytes_per_iteration = unknown,
 		.bytes_per_s = NAN,
 		.full_in_s = NAN,
-		.gained_bytes = NAN};
+		.gained_bytes = NAN,
+		.gpu = -1};
+	f->gpu_growth = f->growth;
 	f->ranks = (struct rank_facts){.n = 1,
 		.waits_most = NAN,
 		.waits_least = NAN,
@@ -1803,6 +1805,9 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 	gpu_facts_fill(a, &stretch, &ret->gpu);
 	if (a->growth.leak) {
 		ret->growth = a->growth;
+	}
+	if (a->gpu_growth.leak) {
+		ret->gpu_growth = a->gpu_growth;
 	}
 	const struct machine_bounds bounds = plausible_bounds(
 		&a->tables, &a->overview, stretch_seconds(&stretch));

@@ -308,7 +308,7 @@ struct facts {
 	struct thread_facts threads;
 	struct children_facts children;
 	struct quota_facts quota;
-	struct growth growth;
+	struct growth growth, gpu_growth;
 	struct line_facts { // samples of lines of the script, by function
 		uint64_t looks; // 0: none
 		bool of_trainer; // by a thread of the training process

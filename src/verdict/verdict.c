@@ -273,6 +273,9 @@ void verdict_lines(const struct analysis *a, struct text *out)
 	growth_append_warning(&line, &a->growth);
 	append_line(out, indent, &line);
 	text_clear(&line);
+	growth_append_warning(&line, &a->gpu_growth);
+	append_line(out, indent, &line);
+	text_clear(&line);
 	text_append_string(&line, a->verdict->next);
 	append_line(out, indent, &line);
 	text_clear(&line);

@@ -199,7 +199,8 @@ static void test_warning(void **state)
 	_cleanup_text_ struct text t = {0};
 	struct growth growth = {.bytes_per_iteration = {16 * MB, 15.9 * MB, 16.1 * MB},
 		.full_in_s = 2400,
-		.gained_bytes = 2000 * MB};
+		.gained_bytes = 2000 * MB,
+		.gpu = -1};
 	growth_append_warning(&t, &growth);
 	assert_int_equal(t.length, 0);
 	growth.leak = true;
@@ -218,6 +219,11 @@ static void test_warning(void **state)
 	growth.one_epoch = true;
 	growth_append_warning(&t, &growth);
 	assert_string_equal(t.data, "memory grows by 16 MB per iteration, 2.0 GB within one epoch");
+	text_clear(&t);
+	growth.gpu = 2;
+	growth_append_warning(&t, &growth);
+	assert_string_equal(
+		t.data, "memory of GPU 2 grows by 16 MB per iteration, 2.0 GB within one epoch");
 }
 
 int main(void)
