@@ -470,6 +470,26 @@ static enum confidence judge_out_of_memory(const struct analysis *a, struct opin
 	return confidence;
 }
 
+#define OTHERS_HOLD 0.1 // of a GPU's memory
+
+// What to do after the device ran out of memory, which others may have held.
+static void append_less_memory(const struct analysis *a, struct text *t)
+{
+	for (size_t i = 0; i < a->overview.n_gpus; i++) {
+		const struct gpu_figures *gpu = &a->overview.gpus[i];
+		double others = tables_figure(
+			&a->tables, gpu->entity, NAME_GPU_OTHERS_MEMORY, FIGURE_MAX);
+		if (gpu_owner(a, i) == GPU_OF_JOB && others >= OTHERS_HOLD * gpu->memory_bytes) {
+			text_append_string(
+				t, "use a GPU that no other program uses (another one held up to ");
+			words_append_bytes_of(t, others, gpu->memory_bytes);
+			text_append_string(t, "), or a smaller batch");
+			return;
+		}
+	}
+	text_append_string(t, "use a smaller batch");
+}
+
 // A job that failed by itself. What limited it until then does not help to repair it. A job that
 // was ended on purpose gets a verdict on its speed.
 static enum confidence judge_failed(const struct analysis *a, struct opinion *opinion)
@@ -486,7 +506,7 @@ static enum confidence judge_failed(const struct analysis *a, struct opinion *op
 	text_append_string(&line, told->text);
 	words_append_elided(&opinion->headline, line.data ? line.data : "", NEXT_COLUMNS);
 	if (memory) {
-		text_append_string(propose(opinion), "use a smaller batch");
+		append_less_memory(a, propose(opinion));
 	}
 	return CONFIDENCE_HIGH;
 }
