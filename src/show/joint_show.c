@@ -84,7 +84,7 @@ const char *joint_show_note(const struct joint_rank *r)
 	       : run->state == RUN_LIVE    ? "still runs"
 	       : run->state == RUN_CUT_OFF ? "end not recorded"
 	       : run->damaged              ? "damaged"
-	       : *run->partial             ? "recorded in part"
+	       : *run->partial             ? "partly recorded"
 	       : r->rank.slowest           ? "the slowest"
 	       : r->rank.iterations == 0   ? "no iterations"
 	                                   : NULL;
@@ -277,7 +277,7 @@ static void append_slowest(struct text *t, const struct joint *j)
 	} else if (isfinite(waits)) {
 		text_append_string(t, ": the others wait for it during ");
 		words_append_percent(t, waits);
-		text_format(t, " of their iterations%s", is_inferred(j) ? " (estimated)" : "");
+		text_format(t, " of their iteration time%s", is_inferred(j) ? " (estimated)" : "");
 	} else {
 		text_append_string(t, ": it has the longest iterations");
 	}
