@@ -287,12 +287,14 @@ static void append_slowest(struct text *t, const struct joint *j)
 		text_format(t, " of %zu iterations", j->n_common);
 	}
 	if (j->phase >= 0) {
+		bool pass = j->phase == PHASE_FORWARD || j->phase == PHASE_BACKWARD;
+		bool other = j->phase == PHASE_OTHER;
 		text_format(t,
-			"\nits %s takes %s longer per iteration than the median of the others",
-			j->phase == PHASE_OTHER      ? "time outside phases"
-			: j->phase == PHASE_FORWARD  ? "forward pass"
-			: j->phase == PHASE_BACKWARD ? "backward pass"
-						     : phase_id_name((enum phase_id)j->phase),
+			"\nits %s%s takes %s longer per iteration than the median of the others",
+			other ? "time outside phases" : phase_id_name((enum phase_id)j->phase),
+			other  ? ""
+			: pass ? " pass"
+			       : " phase",
 			text_seconds(seconds, sizeof(seconds), j->longer_s));
 	}
 	text_append_string(t, "\n");
