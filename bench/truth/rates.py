@@ -237,7 +237,7 @@ def lines_of(pairs):
         [abs(new["share"] - old["share"]) for new, old in pairs
          if new["cause"] == old["cause"] and None not in (new["share"], old["share"])], digits=2, unit="")
     yield "another first advice", share_of(pairs, lambda p: not same_action(*p))
-    yield "promised gain", spread([change(n["gain"], o["gain"]) for n, o in pairs if same_action(n, o)])
+    yield "estimated gain", spread([change(n["gain"], o["gain"]) for n, o in pairs if same_action(n, o)])
     yield "peak of memory", spread([change(n["peak"], o["peak"]) for n, o in pairs])
     yield "largest sum of anonymous memory read", spread([change(n["sampled"], o["sampled"]) for n, o in pairs], digits=2)
     yield "peak of another kind, or no longer exact", share_of(

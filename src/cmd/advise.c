@@ -527,10 +527,10 @@ enum {
 
 static const struct column try_samples_columns[N_TRY] = {
 	[TRY_SETTINGS] = {"settings", "TRIED", COLUMN_LABEL, 0},
-	[TRY_GAIN] = {"gain", "TIMES FASTER", COLUMN_NUMBER, 0},
+	[TRY_GAIN] = {"gain", "SPEED-UP", COLUMN_NUMBER, 0},
 	[TRY_LOW] = {"gain_low", "FROM", COLUMN_NUMBER, 1},
 	[TRY_HIGH] = {"gain_high", "TO (95 %)", COLUMN_NUMBER, 1},
-	[TRY_PROMISED] = {"promised", "PROMISED", COLUMN_NUMBER, 2},
+	[TRY_PROMISED] = {"promised", "ESTIMATE", COLUMN_NUMBER, 2},
 	[TRY_RATE] = {"rate", "SAMPLES/S", COLUMN_NUMBER, 3},
 	[TRY_PROBES] = {"probes", "PROBES", COLUMN_WHOLE, 4},
 	[TRY_NOTE] = {NULL, "", COLUMN_LABEL, 0},
@@ -886,11 +886,12 @@ static const struct argp_option options[] = {
 		"num_workers=2\"); may be repeated; each is tried separately",
 		0},
 	{"repeats", OPTION_REPEATS, "N", 0, "--try: run the job N times with each setting (3)", 0},
-	{"time", OPTION_TIME, "TIME", 0, "start no run after TIME (10min); not with --stalls", 0},
+	{"time", OPTION_TIME, "TIME", 0, "do not start a run after TIME (10min); not with --stalls",
+		0},
 	{"for", OPTION_TIME, NULL, OPTION_ALIAS, NULL, 0},
 	{"prices", OPTION_PRICES, READING_PRICES_ARGUMENT, 0, READING_PRICES_HELP, 0},
 	{"label", OPTION_LABEL, "NAME=VALUE", 0,
-		"attach a label to the runs, to compare answers by (model=resnet50); may be "
+		"attach a label to the runs (model=resnet50), for comparing answers; may be "
 		"repeated",
 		0},
 	{"sbatch", OPTION_SBATCH, NULL, 0,
@@ -1781,7 +1782,7 @@ int command_advise(int argc, char **argv)
 		"the results into RUN. The default RUN is the newest one. With a command and no "
 		"RUN, a first run gives the verdict.\n\n"
 		"strain interrupts the job when its rate is known. With --in-place the job may "
-		"leave files behind, as it does at Ctrl-C.",
+		"leave files behind, as after Ctrl-C.",
 		NULL, NULL, NULL};
 	struct advise_options o = {.error = 0.03,
 		.time_ns = 600 * NS_PER_S,

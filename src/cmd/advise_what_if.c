@@ -96,9 +96,9 @@ static bool add_run(struct asked *a, const char *path)
 	struct error e = {0};
 	struct observation *o = &a->seen[a->n];
 	if (observation_read(path, o, &e) < 0) {
-		command_note("left out: %s", e.text);
+		command_note("excluded: %s", e.text);
 	} else if (!(o->rate.value > 0)) {
-		command_note("left out: %s: %s", path,
+		command_note("excluded: %s: %s", path,
 			o->rate_missing ? o->rate_missing : "the job does not count its samples");
 	} else {
 		a->names[a->n] = strdup(path);
@@ -120,7 +120,7 @@ static int add_runs(struct asked *a, char *path)
 		return command_fail("%s", e.text);
 	}
 	for (size_t i = 0; i < found.n_unreadable; i++) {
-		command_note("left out: %s", found.unreadable[i]);
+		command_note("excluded: %s", found.unreadable[i]);
 	}
 	for (size_t i = found.n; i-- > 0 && status == STATUS_OK;) {
 		const char *run = found.runs[i].path;
@@ -500,7 +500,7 @@ static const struct column case_columns[N_CASE] = {
 	[CASE_RATE] = {"rate", "SAMPLES/S", COLUMN_NUMBER, 0},
 	[CASE_LOW] = {"rate_low", "FROM", COLUMN_NUMBER, 2},
 	[CASE_HIGH] = {"rate_high", "TO (90 %)", COLUMN_NUMBER, 2},
-	[CASE_GAIN] = {"gain", "TIMES FASTER", COLUMN_NUMBER, 0},
+	[CASE_GAIN] = {"gain", "SPEED-UP", COLUMN_NUMBER, 0},
 	[CASE_EPOCH] = {"epoch_s", "EPOCH", COLUMN_SECONDS, 0},
 	[CASE_BOUND] = {"limited_by", "LIMITED BY", COLUMN_LABEL, 0},
 	[CASE_MEASURED] = {"measured", "MEASURED", COLUMN_NUMBER, 0},

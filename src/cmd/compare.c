@@ -477,7 +477,7 @@ static void say_determined(const struct comparison_fields *fields)
 		text_append_printable(&names, fields->determined[i], strlen(fields->determined[i]));
 	}
 	if (names.length > 0 && names.data) {
-		command_note("left out because other labels determine them: %s (--rows shows them)",
+		command_note("excluded because other labels determine them: %s (--rows shows them)",
 			names.data);
 	}
 }
@@ -485,12 +485,12 @@ static void say_determined(const struct comparison_fields *fields)
 static void say_merged(const struct comparison_fields *fields)
 {
 	if (fields->merged) {
-		command_note("runs of one cell differ in %s: separate them with --rows or "
+		command_note("runs in one cell differ in %s: separate them with --rows or "
 			     "--columns, or select with --where",
 			fields->merged);
 	}
 	if (fields->merged_jobs) {
-		command_note("runs of one cell have different commands but the same labels: "
+		command_note("runs in one cell have different commands but the same labels: "
 			     "separate them with --columns path");
 	}
 }

@@ -43,8 +43,8 @@ static const struct argp_option options[] = {
 	{"reverse", 'r', NULL, 0, "reverse the order", 0},
 	{"json", OPTION_JSON, NULL, 0, "print one JSON array", 0},
 	{"ranks", OPTION_RANKS, NULL, 0,
-		"list each run of a job with several runs, as --json, --where, and --sort by a "
-		"label or measure do",
+		"list every run of a job with several runs (implied by --json, --where, and --sort "
+		"by a label or measure)",
 		0},
 	{"prices", OPTION_PRICES, READING_PRICES_ARGUMENT, 0, READING_PRICES_HELP, 0},
 	{0},

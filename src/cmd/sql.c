@@ -250,9 +250,9 @@ int command_sql(int argc, char **argv)
 	static const struct argp argp = {options, parse, "[RUN] [QUERY]",
 		"Query a run with SQL, read-only. Tables: run, label, entity, metric, missing, "
 		"span, event, summary (with names: summary_by_name), and samples(entity, metric, "
-		"t, value), which decodes the readings. Without QUERY it is read from standard "
-		"input; "
-		"in a terminal there is a prompt.\vExample:\n  strain sql \"SELECT metric, "
+		"t, value), which decodes the readings. Without QUERY, read queries from "
+		"standard input, with a prompt in a terminal.\vExample:\n  strain sql \"SELECT "
+		"metric, "
 		"value FROM summary_by_name WHERE entity_kind = 'job' AND aggregate = 'max'\"",
 		NULL, NULL, NULL};
 	struct sql_options sql = {.output = OUTPUT_TABLE};

@@ -41,7 +41,7 @@ const struct argp_option run_option_table[] = {
 		"pressed",
 		0},
 	{"cpus", OPTION_CPUS, "N|LIST", 0,
-		"limit the job to N CPUs, or to those of LIST (0-1,4); if this or another "
+		"limit the job to N CPUs, or to the CPUs in LIST (0-1,4); if this or another "
 		"limit cannot be set, the job is not started",
 		0},
 	{"memory", OPTION_MEMORY, "SIZE", 0,
@@ -54,8 +54,8 @@ const struct argp_option run_option_table[] = {
 		"cgroup",
 		0},
 	{"gpus", OPTION_GPUS, "N|LIST", 0,
-		"limit the job to the first N GPUs available to strain (0: none), or to those "
-		"of LIST (0,2)",
+		"limit the job to the first N GPUs available to strain (0: none), or to the GPUs "
+		"in LIST (0,2)",
 		0},
 	{"no-cgroup", OPTION_NO_CGROUP, NULL, 0, "do not create a cgroup for the job", 0},
 	{"no-markers", OPTION_NO_MARKERS, NULL, 0,

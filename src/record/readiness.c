@@ -350,7 +350,7 @@ static const struct {
 	{"energy", "energy", "energy"},
 	{"network", "io", "bytes and packets"},
 	{"connections", "tcp", "traffic, round trips and waits"},
-	{"nvml", "utilization", "utilization"},
+	{"nvml", "utilization", "utilisation"},
 	{"nvml", "memory", "memory"},
 	{"nvml", "clock", "clocks and throttling"},
 	{"nvml", "power", "power"},
@@ -362,7 +362,7 @@ static const struct {
 	{"nvml", "errors", "errors"},
 	{"nvml", "job", "the job's memory"},
 	{"nvml", "gpu_processes", "memory and utilisation of each process"},
-	{"waits", "waits", "waits of first threads"},
+	{"waits", "waits", "waits of main threads"},
 	{"threads", "threads", "threads by purpose"},
 	{"profile", "profile", "CPU time samples"},
 };

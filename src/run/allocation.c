@@ -187,7 +187,7 @@ static const char *why_missing(const struct analysis *a, const char *metric)
 			}
 		}
 	}
-	return "the utilization of the GPUs was not recorded";
+	return "the utilisation of the GPUs was not recorded";
 }
 
 // The name of a GPU that the job uses, else of one that it may use, else of any. NULL: none is

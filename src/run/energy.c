@@ -66,9 +66,9 @@ void energy_append(struct text *t, const struct energy *e)
 	append_part(t, "processors and memory", e->host, " (RAPL)");
 	append_part(t, "the whole machine", e->platform, " (RAPL, psys)");
 	if (isfinite(e->gpus) && energy_disagrees(e->gpus, e->gpus_sampled)) {
-		append_part(t, "GPUs", e->gpus, " by their counters and ");
+		append_part(t, "GPUs", e->gpus, " (counters) and ");
 		append_joules(t, e->gpus_sampled);
-		text_append_string(t, " by their power");
+		text_append_string(t, " (sampled power)");
 	} else {
 		bool counted = isfinite(e->gpus);
 		append_part(t, "GPUs", counted ? e->gpus : e->gpus_sampled,

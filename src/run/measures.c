@@ -58,7 +58,7 @@ static double epochs_length(const struct epoch_list *list, size_t *ret_n)
 
 static const char *why_no_epoch(const struct epoch_list *list)
 {
-	return list->n == 0 ? "the run has no epochs: no marks and no match of --epoch-pattern"
+	return list->n == 0 ? "the run has no epochs: no marks, and no line matched --epoch-pattern"
 	       : first_epoch(list) == 0
 	               ? "no epoch was completed"
 	               : "only the first epoch was completed, and the line at its end does not "
@@ -492,7 +492,7 @@ const struct measure measures[N_MEASURES] = {
 	[MEASURE_CPUS_USED] = {"cpus_used", "CPUs used", "{cpu}", MEASURE_KIND_NUMBER,
 		BETTER_NEITHER, true, "CPU time of the whole job divided by its duration.",
 		cpus_used},
-	[MEASURE_CPU_UTILIZATION] = {"cpu_utilization", "CPU utilization", "%",
+	[MEASURE_CPU_UTILIZATION] = {"cpu_utilization", "CPU utilisation", "%",
 		MEASURE_KIND_PERCENT, BETTER_NEITHER, true,
 		"CPU time divided by duration, in per cent of one CPU; above 100 if several CPUs "
 		"are used.",
@@ -504,7 +504,7 @@ const struct measure measures[N_MEASURES] = {
 	[MEASURE_HOST_MEMORY_MEAN] = {"host_memory_mean", "host memory, mean", "By",
 		MEASURE_KIND_BYTES, BETTER_LESS, true, "Mean host memory of the job.",
 		host_memory_mean},
-	[MEASURE_GPU_UTILIZATION] = {"gpu_utilization", "GPU utilization", "%",
+	[MEASURE_GPU_UTILIZATION] = {"gpu_utilization", "GPU utilisation", "%",
 		MEASURE_KIND_PERCENT, BETTER_MORE, false,
 		"Share of time with a kernel on the GPU, mean over the job's GPUs.",
 		gpu_utilization},

@@ -371,7 +371,7 @@ static bool append_rank(struct text *t, struct cursor output)
 	}
 	text_format(t, "rank %" PRId64, rank);
 	if (status < 0) {
-		text_append_string(t, " was ended by ");
+		text_append_string(t, " was terminated by ");
 		append_signal(t, -status);
 	} else {
 		text_format(t, " failed with exit status %" PRId64, status);
@@ -552,7 +552,7 @@ static enum outcome judge_interrupted(const struct outcome_evidence *e, struct t
 	if (number != SIGINT && number != SIGTERM && number != SIGHUP) {
 		return N_OUTCOMES;
 	}
-	text_format(t, "ended by SIG%s", sigabbrev_np(number));
+	text_format(t, "terminated by SIG%s", sigabbrev_np(number));
 	return OUTCOME_INTERRUPTED;
 }
 
@@ -579,11 +579,11 @@ static enum outcome judge_crash(const struct outcome_evidence *e, struct text *t
 	if (number == SIGKILL) {
 		text_append_string(t, "killed (SIGKILL)");
 	} else if (name) {
-		text_format(t, "ended by SIG%s", name);
+		text_format(t, "terminated by SIG%s", name);
 	} else if (status >= 0) {
 		text_format(t, "exit status %d", status);
 	} else {
-		text_format(t, "ended by signal %d", number);
+		text_format(t, "terminated by signal %d", number);
 	}
 	if (name && status >= 0) {
 		text_format(t, " (exit status %d)", status);

@@ -608,7 +608,7 @@ static const struct {
 	double ratio;
 	double least;
 } rates[] = {
-	{"CPU of the job", NAME_CPU_TIME, ENTITY_JOB, 1.75, 0.5},
+	{"CPU use of the job", NAME_CPU_TIME, ENTITY_JOB, 1.75, 0.5},
 	{"waiting for a CPU", NAME_CPU_WAIT, ENTITY_PROCESS, 2, 0.1},
 	{"throttled by the job's CPU quota", NAME_THROTTLED_TIME, ENTITY_JOB, 1.5, 0.05},
 	{"stalled for CPU", NAME_JOB_PRESSURE "cpu.some", ENTITY_JOB, 2, 0.1},

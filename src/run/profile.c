@@ -209,6 +209,11 @@ const char *code_class_name(enum code_class class)
 	return names[class];
 }
 
+const char *code_class_title(enum code_class class)
+{
+	return class == CODE_SYSTEM ? "OS kernel" : code_class_name(class);
+}
+
 const char *code_group_name(enum code_group group)
 {
 	static const char *const names[N_CODE_GROUPS] = {
@@ -529,7 +534,7 @@ void code_facts_append(struct text *t, const struct code_facts *code)
 		}
 		shown[largest] = true;
 		text_format(
-			t, "%s%s ", n > 0 ? ", " : "", code_class_name((enum code_class)largest));
+			t, "%s%s ", n > 0 ? ", " : "", code_class_title((enum code_class)largest));
 		words_append_percent(t, code->share[largest]);
 	}
 }

@@ -97,8 +97,9 @@ enum code_class profile_classify(const char *path, const char *symbol, enum code
 // Whether a function of PyTorch leads to an operation, and does none of its arithmetic. False if
 // its name is not known.
 bool profile_dispatches(const char *symbol);
-// "matrix kernels", "spinning", ...
+// "matrix kernels", "spinning", ...: the name in JSON, and as shown ("OS kernel").
 const char *code_class_name(enum code_class class);
+const char *code_class_title(enum code_class class);
 // "training thread", "other threads", "workers".
 const char *code_group_name(enum code_group group);
 // Appends the classes with 5 % or more, the largest first: "matrix kernels 62 %, interpreter 20 %".

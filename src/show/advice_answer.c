@@ -806,7 +806,7 @@ static void print_command(FILE *out, const struct advice *a, const struct advice
 		_cleanup_text_ struct text words = {0};
 		setting_append(&words, &a->allocator);
 		fprintf(out,
-			"allocator      %s: another %.2f times faster (%.2f to %.2f%s), using %s "
+			"allocator      %s: a further speed-up of %.2f (%.2f to %.2f%s), using %s "
 			"of memory\n",
 			words.data ? words.data : "", a->allocator_gain.value,
 			a->allocator_gain.low, a->allocator_gain.high,
@@ -1038,7 +1038,7 @@ void advice_answer_print(
 	} else if (a->has_rate && a->n_by_batch > 0) {
 		static const char *const words[N_RATE_BOUNDS] = {
 			[RATE_COMPUTE] = "computing",
-			[RATE_PREPARE] = "preparation",
+			[RATE_PREPARE] = "data loading",
 			[RATE_CPU] = "its CPUs",
 			[RATE_STORAGE] = "storage",
 		};

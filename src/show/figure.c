@@ -442,7 +442,7 @@ static int explain(int status, const struct text *said, struct error *e)
 			e, ENOTSUP, "this gnuplot has %s (Debian's gnuplot-nox does)", words);
 	}
 	if (WIFSIGNALED(status)) {
-		return error_set(e, EIO, "gnuplot was ended by signal %d", WTERMSIG(status));
+		return error_set(e, EIO, "gnuplot was terminated by signal %d", WTERMSIG(status));
 	}
 	return error_set(e, EIO, "gnuplot failed%s%s", *words ? ": " : "", words);
 }

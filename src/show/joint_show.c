@@ -84,7 +84,7 @@ const char *joint_show_note(const struct joint_rank *r)
 	       : run->state == RUN_LIVE    ? "still runs"
 	       : run->state == RUN_CUT_OFF ? "end not recorded"
 	       : run->damaged              ? "damaged"
-	       : *run->partial             ? "recorded in part"
+	       : *run->partial             ? "partly recorded"
 	       : r->rank.slowest           ? "the slowest"
 	       : r->rank.iterations == 0   ? "no iterations"
 	                                   : NULL;
@@ -277,7 +277,7 @@ static void append_slowest(struct text *t, const struct joint *j)
 	} else if (isfinite(waits)) {
 		text_append_string(t, ": the others wait for it during ");
 		words_append_percent(t, waits);
-		text_format(t, " of their iterations%s", is_inferred(j) ? " (estimated)" : "");
+		text_format(t, " of their iteration time%s", is_inferred(j) ? " (estimated)" : "");
 	} else {
 		text_append_string(t, ": it has the longest iterations");
 	}
@@ -287,12 +287,14 @@ static void append_slowest(struct text *t, const struct joint *j)
 		text_format(t, " of %zu iterations", j->n_common);
 	}
 	if (j->phase >= 0) {
+		bool pass = j->phase == PHASE_FORWARD || j->phase == PHASE_BACKWARD;
+		bool other = j->phase == PHASE_OTHER;
 		text_format(t,
-			"\nits %s takes %s longer per iteration than the median of the others",
-			j->phase == PHASE_OTHER      ? "time outside phases"
-			: j->phase == PHASE_FORWARD  ? "forward pass"
-			: j->phase == PHASE_BACKWARD ? "backward pass"
-						     : phase_id_name((enum phase_id)j->phase),
+			"\nits %s%s takes %s longer per iteration than the median of the others",
+			other ? "time outside phases" : phase_id_name((enum phase_id)j->phase),
+			other  ? ""
+			: pass ? " pass"
+			       : " phase",
 			text_seconds(seconds, sizeof(seconds), j->longer_s));
 	}
 	text_append_string(t, "\n");

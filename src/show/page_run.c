@@ -594,7 +594,7 @@ static json_t *classes_json(void)
 	for (size_t i = 0; i < N_CODE_CLASSES; i++) {
 		json_t *class = json_object();
 		json_object_set_new(
-			class, "name", json_string(code_class_name((enum code_class)i)));
+			class, "name", json_string(code_class_title((enum code_class)i)));
 		json_object_set_new(class, "hue", json_integer(hues[i]));
 		json_array_append_new(json, class);
 	}
@@ -780,7 +780,7 @@ static void verdict_text(const struct verdict *v, json_t *lines)
 		json_array_append_new(lines, page_run_string(v->shares));
 	}
 	causes_append_parts(&parts, v);
-	append_line(lines, "In part: ", &parts);
+	append_line(lines, "Also: ", &parts);
 	if (v->confidence != CONFIDENCE_NONE) {
 		bool surer = *v->surer && v->confidence != CONFIDENCE_HIGH && v->n_causes > 0;
 		json_array_append_new(lines,

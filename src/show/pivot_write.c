@@ -429,10 +429,12 @@ static char *interval_words(const struct pivot *p)
 	return text_steal(&t);
 }
 
-// Appends "speed-up: times as fast as batch_size=32 (the plan's baseline), ratio: times as much".
+// Appends "speed-up: how many times as fast as batch_size=32 (the plan's baseline); ratio: how
+// many times as much".
 static void append_meaning(struct text *t, const struct pivot *p)
 {
-	static const char *const meanings[] = {"ratio: times as much", "speed-up: times as fast"};
+	static const char *const meanings[] = {
+		"ratio: how many times as much", "speed-up: how many times as fast"};
 	bool first = true;
 	for (size_t speed = 2; speed-- > 0;) {
 		size_t v = 0;
@@ -443,7 +445,7 @@ static void append_meaning(struct text *t, const struct pivot *p)
 		if (v == p->n_values) {
 			continue;
 		}
-		text_append_string(t, first ? "" : ", ");
+		text_append_string(t, first ? "" : "; ");
 		text_append_string(t, meanings[speed]);
 		if (first) {
 			text_append_string(t, " as ");
@@ -509,7 +511,7 @@ static char *closing_words(const struct pivot *p)
 	if (ranking->n > SHOWN) {
 		text_format(&t, ", and faster than %zu more", ranking->n - SHOWN);
 	}
-	text_append_string(&t, ", by the ");
+	text_append_string(&t, ", by ");
 	text_append_string(&t, p->values[ranking->value].title);
 	text_append_string(&t, !tested ? " (single runs have no interval: this may be noise)"
 			       : !sure && ranking->n == 1 ? ": within noise"

@@ -28,9 +28,10 @@
 #include "verdict/thresholds.h"
 
 // Names the unit of the samples in the title of a column of rates: "STEPS/S".
-static void title_rate(struct table *t, size_t column, const struct analysis *a)
+static void title_rate(struct table *t, size_t column, const struct analysis *a, const char *before)
 {
 	_cleanup_text_ struct text title = {0};
+	text_append_string(&title, before);
 	for (const char *c = unit_of_samples(a->tables.reader); *c; c++) {
 		char upper = (char)toupper((unsigned char)*c);
 		text_append(&title, &upper, 1);
@@ -135,7 +136,7 @@ int run_table_ranks(const struct analysis *a, size_t limit, struct table **ret)
 	if (r < 0 || p->n_ranks < 2) {
 		return r;
 	}
-	title_rate(*ret, RANK_RATE, a);
+	title_rate(*ret, RANK_RATE, a, "");
 	_cleanup_free_ const struct phase_rank **order = ranks_in_order(
 		p, p->n_ranks > limit ? compare_waits : compare_numbers);
 	r = order ? 0 : -ENOMEM;
@@ -349,7 +350,7 @@ int run_table_iterations(const struct analysis *a, struct table **ret)
 	}
 	const double figures[] = {(double)p->steady, p->length_s.value, p->p50_s, p->p95_s,
 		p->p99_s, p->max_s, p->samples_per_s.value};
-	title_rate(*ret, ARRAY_LENGTH(figures) - 1, a);
+	title_rate(*ret, ARRAY_LENGTH(figures) - 1, a, "");
 	r = table_row(*ret);
 	for (size_t i = 0; i < ARRAY_LENGTH(figures) && r == 0; i++) {
 		table_number(*ret, i, figures[i]);
@@ -517,7 +518,7 @@ int epoch_phase_table_build(const struct analysis *a, struct epoch_phase_table *
 	}
 	int r = table_new(ret->columns, N_OF_EPOCH + n, &ret->table);
 	if (r == 0) {
-		title_rate(ret->table, OF_EPOCH_RATE, a);
+		title_rate(ret->table, OF_EPOCH_RATE, a, "");
 	}
 	for (size_t i = 0; i < p->n_epochs && n > 0 && r == 0; i++) {
 		r = table_row(ret->table);
@@ -536,7 +537,7 @@ void epoch_phase_table_done(struct epoch_phase_table *t)
 // --- workers
 
 static const struct column worker_columns[] = {
-	{"label", "PREPARES", COLUMN_TEXT, 0},
+	{"label", "PREPARED BY", COLUMN_TEXT, 0},
 	{"batches", "BATCHES", COLUMN_WHOLE, 5},
 	{"samples", "SAMPLES", COLUMN_WHOLE, 3},
 	{"batch_p50_s", "MEDIAN BATCH", COLUMN_SECONDS, 4},
@@ -586,7 +587,7 @@ static const struct column slowest_columns[] = {
 	{"start_s", "AT", COLUMN_SECONDS, 0},
 	{"epoch", "EPOCH", COLUMN_WHOLE, 1},
 	{"number", "ITERATION", COLUMN_WHOLE, 2},
-	{"why", "WHAT WAS DIFFERENT", COLUMN_PROSE, 0},
+	{"why", "DIFFERENCES", COLUMN_PROSE, 0},
 };
 
 static void slowest_cells(
@@ -835,9 +836,9 @@ enum {
 static const struct column epoch_columns[N_EPOCH_COLUMNS] = {
 	[EPOCH_NUMBER] = {"epoch", "EPOCH", COLUMN_WHOLE, 0},
 	[EPOCH_SECONDS] = {"seconds", "TIME", COLUMN_SECONDS, 0},
-	[EPOCH_RATE] = {"samples_per_second", "OVERALL/S", COLUMN_NUMBER, 0},
+	[EPOCH_RATE] = {"samples_per_second", "OVERALL SAMPLES/S", COLUMN_NUMBER, 0},
 	[EPOCH_CPUS] = {"cpus_used", "CPUS", COLUMN_NUMBER, 0},
-	[EPOCH_GPU_BUSY] = {"gpu_busy_ratio", "GPU BUSY", COLUMN_RATIO, 0},
+	[EPOCH_GPU_BUSY] = {"gpu_busy_ratio", "GPU BUSY", COLUMN_RATIO, 1},
 	[EPOCH_MEMORY] = {"host_memory_peak_bytes", "HOST MEMORY", COLUMN_BYTES, 1},
 	[EPOCH_MEMORY_KIND] = {"host_memory_kind", NULL, COLUMN_LABEL, 0},
 	[EPOCH_GPU_MEMORY] = {"gpu_memory_peak_bytes", "GPU MEMORY", COLUMN_BYTES, 2},
@@ -994,6 +995,9 @@ int epoch_table_build(const struct analysis *a, struct epoch_table *ret)
 		ret->columns[EPOCH_MEMORY].title = memory->title;
 	}
 	int r = table_new(ret->columns, N_EPOCH_COLUMNS + n_points, &ret->table);
+	if (r == 0) {
+		title_rate(ret->table, EPOCH_RATE, a, "OVERALL ");
+	}
 	for (size_t i = 0; i < a->tables.epochs.n && r == 0; i++) {
 		r = table_row(ret->table);
 		if (r == 0) {

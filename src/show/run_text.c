@@ -130,7 +130,7 @@ static void print_parts(const struct page *p)
 	_cleanup_text_ struct text line = {0};
 	causes_append_parts(&line, p->a->verdict);
 	if (line.length > 0 && line.data) {
-		print_field(p, "In part", line.data);
+		print_field(p, "Also", line.data);
 	}
 }
 
@@ -147,8 +147,8 @@ static void append_range(struct text *t, const struct suggestion *suggestion)
 	text_append_string(t, *suggestion->basis ? ")" : "");
 }
 
-// Appends "1.5x OMP_NUM_THREADS=1, or OMP_WAIT_POLICY=passive; OMP_NUM_THREADS=1 tried: 1.48x (1.41
-// to 1.55), promised 1.5x".
+// Appends "1.5x OMP_NUM_THREADS=1, or OMP_WAIT_POLICY=passive; OMP_NUM_THREADS=1 measured: 1.48x
+// (1.41 to 1.55), estimated 1.5x".
 static void append_tried(struct text *t, const struct suggestion *suggestion)
 {
 	const struct tried *tried = suggestion->tried;
@@ -392,7 +392,7 @@ static void print_left_out(const struct page *p)
 		text_append_string(&line, ")");
 	}
 	if (line.length > 0) {
-		print_field(p, "Left out", line.data);
+		print_field(p, "Excluded", line.data);
 	}
 	if (phases->phases_missing) {
 		print_field(p, "Phases", phases->phases_missing);

@@ -288,8 +288,8 @@ static void print_baseline(const struct results *r, FILE *stream)
 	if (line.length == 0) {
 		return;
 	}
-	fprintf(stream, "\nspeed-up: times as fast as %s, by the %s; ", line.data ? line.data : "",
-		measures[r->measure].title);
+	fprintf(stream, "\nspeed-up: how many times as fast as %s, by %s; ",
+		line.data ? line.data : "", measures[r->measure].title);
 	if (r->n_tests > 0) {
 		fprintf(stream,
 			"* is significant (" STATISTICS_TEST

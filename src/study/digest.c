@@ -436,7 +436,7 @@ static size_t list_events(const struct analysis *a, struct text *warning, struct
 	size_t n = 0;
 	growth_append_warning(warning, &a->growth);
 	for (size_t i = 0; a->implausible && i < a->implausible->n; i++) {
-		text_format(left_out, "%s%s", i ? "; " : "left out: ", a->implausible->items[i]);
+		text_format(left_out, "%s%s", i ? "; " : "discarded: ", a->implausible->items[i]);
 	}
 	if (warning->length > 0 && warning->data && !has_event(a, "memory_growth")) {
 		ret[n++] = (struct digest_event){"memory_growth", warning->data};

@@ -119,7 +119,7 @@ static void note_missing(
 		text_format(&s->unlabelled, "%s%s", s->unlabelled.length > 0 ? ", " : "", label);
 	} else {
 		text_format(&s->notes, "%zu of %zu runs have no label %s%s\n", without, s->n, label,
-			left_out ? ", and are left out" : "");
+			left_out ? ", and are excluded" : "");
 	}
 }
 
@@ -211,7 +211,7 @@ int layout_select(const struct layout *l, const struct digest *const *runs, size
 	ret->n_rows = copy_labels(ret, l->rows, l->row_instead, ret->rows);
 	ret->n_columns = copy_labels(ret, l->columns, NULL, ret->columns);
 	if (ret->unlabelled.length > 0) {
-		text_format(&ret->notes, "no run has a label %s (strain run --label NAME=VALUE)\n",
+		text_format(&ret->notes, "missing labels: %s (strain run --label NAME=VALUE)\n",
 			ret->unlabelled.data);
 	}
 	if (layout_is_timeline(l)) {

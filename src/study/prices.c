@@ -88,7 +88,7 @@ static int unknown_key(const struct list_reading *r, const struct yaml_node *key
 {
 	_cleanup_text_ struct text shown = {0};
 	yaml_append(&shown, key);
-	return yaml_error(r->yaml, key, r->e, "", "expected a known key, found '%s'%s%s%s",
+	return yaml_error(r->yaml, key, r->e, "", "expected a valid key, found '%s'%s%s%s",
 		shown.data ? shown.data : "", nearest->word ? "; did you mean '" : "",
 		nearest->word ? nearest->word : "", nearest->word ? "'?" : "");
 }

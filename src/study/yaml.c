@@ -246,8 +246,7 @@ static int check_key(struct building *b, struct yaml_node *map, struct yaml_node
 			_cleanup_text_ struct text shown = {0};
 			yaml_append(&shown, key);
 			return yaml_error(b->yaml, key, b->e, shown.data ? shown.data : "",
-				"expected one key of this name, found a second (the first is in "
-				"line %u)",
+				"expected each key once, found a duplicate (first in line %u)",
 				map->items[i]->line);
 		}
 	}

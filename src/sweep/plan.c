@@ -199,7 +199,7 @@ static int add_value(const struct factor_reading *f, const struct yaml_node *nod
 	for (size_t i = 0; i < factor->n_values && result == 0; i++) {
 		if (strcmp(factor->values[i], text) == 0) {
 			result = yaml_error(&f->r->plan->yaml, node, f->r->e, f->field,
-				"expected each value once, found '%.60s' twice", text);
+				"expected distinct values, found '%.60s' twice", text);
 		}
 	}
 	if (result < 0) {
@@ -765,7 +765,7 @@ static int read_keys(const struct plan_reading *r, const struct yaml_node *map, 
 			_cleanup_text_ struct text shown = {0};
 			yaml_append(&shown, key);
 			return yaml_error(&r->plan->yaml, key, r->e, field,
-				"expected a known key, found '%s'%s%s%s",
+				"expected a valid key, found '%s'%s%s%s",
 				shown.data ? shown.data : "",
 				nearest.word ? "; did you mean '" : "",
 				nearest.word ? nearest.word : "", nearest.word ? "'?" : "");
@@ -1005,8 +1005,8 @@ static int check_method(const struct plan_reading *r)
 	}
 	if (!r->plan->random && trials) {
 		return yaml_error(&r->plan->yaml, trials, r->e, "trials",
-			"expected no trials with method grid (use repeats for repetitions), found "
-			"'%s'",
+			"expected trials only with method: random, not with grid (use repeats for "
+			"repetitions), found '%s'",
 			trials->text);
 	}
 	return 0;
@@ -1096,13 +1096,14 @@ static int check_executor(const struct plan_reading *r)
 	}
 	if (slurm) {
 		return yaml_error(&plan->yaml, slurm, r->e, "slurm",
-			"expected 'executor: slurm' with it, found none");
+			"expected 'executor: slurm' in a plan with this key, found %s",
+			plan->executor ? "'executor: local'" : "no executor");
 	}
 	for (size_t i = 0; type && type->resource && i < type->n_values; i++) {
 		if (strcmp(type->values[i], "any") != 0) {
 			return yaml_wrong(&plan->yaml, value_place(yaml_get(map, "gpu_type"), i),
 				r->e, "resources.gpu_type",
-				"any (the local executor has the GPUs that there are)");
+				"any (the local executor uses the GPUs of this machine)");
 		}
 	}
 	return 0;

@@ -492,7 +492,8 @@ static int find_places(const struct sweep_options *options, struct sweep *sweep,
 	*ret_plan = directory ? join(plan, PLAN) : strdup(plan);
 	if (directory && *ret_plan && access(*ret_plan, F_OK) < 0 && errno == ENOENT) {
 		return error_set(e, ENOENT,
-			"%s: expected a plan or the folder of a sweep, found one without plan.yaml",
+			"%s: expected a plan or the folder of a sweep, found a folder without "
+			"plan.yaml",
 			plan);
 	}
 	if (directory && options->directory && !options->look) {

@@ -443,5 +443,5 @@ void advice_append_gain(struct text *t, const struct suggestion *s)
 		return;
 	}
 	text_append_string(t, s->kind == GAIN_AT_MOST ? "at most " : "about ");
-	text_format(t, "%.*f times faster", s->gain.value < 9.95 ? 1 : 0, s->gain.value);
+	text_format(t, "%.*f times as fast", s->gain.value < 9.95 ? 1 : 0, s->gain.value);
 }

@@ -66,5 +66,5 @@ double advice_length_with(const struct facts *f, unsigned workers, double cpus);
 double advice_length_with_threads(const struct facts *f, double threads);
 // The fewest workers within 1 % of the best, as far as CPUs, memory and /dev/shm allow.
 unsigned advice_workers(const struct facts *f);
-// "about 1.9 times faster", "at most 1.3 times faster"; nothing if the gain is not known.
+// "about 1.9 times as fast", "at most 1.3 times as fast"; nothing if the gain is not known.
 void advice_append_gain(struct text *t, const struct suggestion *s);

@@ -206,7 +206,7 @@ static enum grounds grounds_ranks(const struct facts *f)
 	return seen && !f->ranks.inferred ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
 }
 
-// ": it waits for the network 59 % of the time"; ": its data takes 25 ms longer".
+// ": it waits for the network 59 % of the time"; ": its data phase takes 25 ms longer".
 static void append_why_slower(struct text *t, const struct rank_facts *r)
 {
 	static const char *const waits[WAIT_OTHER] = {
@@ -224,9 +224,10 @@ static void append_why_slower(struct text *t, const struct rank_facts *r)
 		words_append_percent(t, r->slow_wait);
 		text_append_string(t, " of the time");
 	} else if (r->slow_phase_s > 0) {
-		text_format(t, ": its %s takes ",
-			r->slow_phase == PHASE_OTHER ? "time outside phases"
-						     : phase_id_name((enum phase_id)r->slow_phase));
+		bool other = r->slow_phase == PHASE_OTHER;
+		text_format(t, ": its %s%s takes ",
+			other ? "time outside phases" : phase_id_name((enum phase_id)r->slow_phase),
+			other ? "" : " phase");
 		words_append_seconds(t, r->slow_phase_s);
 		text_append_string(t, " longer");
 	}
@@ -243,7 +244,7 @@ static void say_ranks(struct text *t, const struct facts *f, const struct cause 
 		text_format(t, ": rank %d of %u is slower than the others", r->slowest, r->n);
 		append_why_slower(t, r);
 	} else if (is_alone(f)) {
-		text_format(t, ": this run has one of %" PRId64, r->world);
+		text_format(t, ": this run contains only one of %" PRId64 " ranks", r->world);
 	} else if (!f->gpu.used) { // else the loop may wait for the device there
 		cause_append_main_line(t, f);
 	}
@@ -259,20 +260,20 @@ static void advise_ranks(struct advice_builder *b, const struct cause *cause)
 	if (is_imbalanced(r)) {
 		bool elsewhere = r->slow_wait > 0 && r->slow_wait_kind <= WAIT_PIPE;
 		text_format(&action,
-			elsewhere ? "in rank %d, move this wait to a background thread, or do it "
-				    "less often"
+			elsewhere ? "in rank %d, move the operation that waits to a background "
+				    "thread, or run it less often"
 				  : "give rank %d the same amount of work and resources as the "
 				    "others",
 			r->slowest);
 		text_append_string(&basis, "it waits for the others ");
 		words_append_percent(&basis, r->waits_least);
-		text_append_string(&basis, " of its iterations, another rank ");
+		text_append_string(&basis, " of its iteration time, another rank ");
 		words_append_percent(&basis, r->waits_most);
 	} else if (is_alone(b->f)) {
 		text_append_string(&action,
 			"find the rank that the others wait for: strain show DIR joins the runs of "
 			"all ranks");
-		text_format(&basis, "one of %" PRId64 " ranks is in this run", r->world);
+		text_format(&basis, "this run contains only one of %" PRId64 " ranks", r->world);
 	} else {
 		text_append_string(
 			&action, "use larger batches, fewer synchronisations or a faster network");
@@ -347,8 +348,8 @@ static void say_validation(struct text *t, const struct facts *f, const struct c
 static void say_checkpoint(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	bool marked = saved(f) >= MOST * cause->share.value;
-	text_append_string(t, marked ? "saving checkpoints takes "
-				     : "waiting until files are on the disk (fsync) takes ");
+	text_append_string(
+		t, marked ? "saving checkpoints takes " : "flushing files to disk (fsync) takes ");
 	append_of_training(t, f, cause->share.value, f->checkpoint_s);
 	if (!marked) {
 		cause_append_line(t, ", mostly in ", &f->lines.outside,
@@ -430,10 +431,10 @@ static void advise_checkpoint(struct advice_builder *b, const struct cause *caus
 		return;
 	}
 	if (marked) {
-		suggest_rarely(b, cause, "save", "in a background thread");
+		suggest_rarely(b, cause, "save checkpoints", "in a background thread");
 	}
 	text_append_string(&action,
-		marked ? "save half as often, or in a background thread"
+		marked ? "save checkpoints half as often, or in a background thread"
 		       : "write and commit half as often (several rows per transaction), or in a "
 			 "background thread");
 	text_append_string(&basis, "saves half of this time");

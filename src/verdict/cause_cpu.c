@@ -110,7 +110,7 @@ static void advise_allocation(struct advice_builder *b, const struct cause *caus
 			&basis, "the job's environment sets when glibc returns memory; ");
 	}
 	words_append_number(&basis, b->f->page_faults);
-	text_append_string(&basis, " page faults a second; the kernel takes ");
+	text_append_string(&basis, " page faults per second; the OS kernel takes ");
 	words_append_percent(&basis, leader_in_kernel(b->f));
 	text_append_string(&basis, " of the training thread's time");
 	advice_suggest(b, advice_gain_of(cause->share, 1), &action, &basis);
@@ -516,13 +516,13 @@ static void say_threads(struct text *t, const struct facts *f, const struct caus
 		cause_append_share(t, cause);
 		return;
 	}
-	text_append_string(t, "too many threads: compute threads spin next to ");
+	text_append_string(t, "too many threads: spinning compute threads compete with ");
 	if (f->workers.n > 0) {
 		text_format(t, "%u loader worker%s", f->workers.n, f->workers.n == 1 ? "" : "s");
 	} else {
-		text_append_string(t, "others");
+		text_append_string(t, "other threads");
 	}
-	text_append_string(t, " on ");
+	text_append_string(t, " for ");
 	words_append_counted(t, f->cpus, "CPU");
 	text_append_string(t, ", which costs ");
 	cause_append_share(t, cause);
@@ -645,7 +645,7 @@ static void advise_threads(struct advice_builder *b, const struct cause *cause)
 		advice_set(b, 1, SETTING_ENVIRONMENT, "OMP_WAIT_POLICY=passive");
 	}
 	if (isfinite(spins)) {
-		text_append_string(&basis, "by samples, spinning threads use ");
+		text_append_string(&basis, "spinning threads use ");
 		words_append_number(&basis, spins);
 		text_append_string(&basis, " CPUs in each training process");
 		if (fewer) {
@@ -719,11 +719,11 @@ static void say_contention(struct text *t, const struct facts *f, const struct c
 		words_append_counted(t, certain ? f->cpus : f->host_cpus, "CPU");
 		text_append_string(t, " were idle, but the job waited for a CPU for ");
 	} else if (lack == LACK_OTHERS) {
-		text_append_string(t, "contention for CPUs: other programs used ");
+		text_append_string(t, "CPU contention: other programs used ");
 		cause_append_cpus(t, f->host_others_cpus, f->host_cpus);
 		text_append_string(t, ", which costs ");
 	} else if (f->workers.n > 0) {
-		text_append_string(t, "CPU-bound: preparation and training compete for ");
+		text_append_string(t, "CPU-bound: preprocessing and training compete for ");
 		words_append_counted(t, f->cpus, "CPU");
 		text_append_string(t, ", which costs ");
 	} else if (beside_training(f) >= OTHERS * f->cpus) {
@@ -731,7 +731,7 @@ static void say_contention(struct text *t, const struct facts *f, const struct c
 		cause_append_cpus(t, beside_training(f), f->cpus);
 		text_append_string(t, ", which costs ");
 	} else {
-		text_append_string(t, "CPU-bound: the job had work for more than ");
+		text_append_string(t, "CPU-bound: the job needed more than ");
 		words_append_counted(t, f->cpus, "CPU");
 		text_append_string(t, ", which costs ");
 	}
@@ -782,14 +782,14 @@ static void advise_contention(struct advice_builder *b, const struct cause *caus
 		words_append_number(&basis, f->cpus_given);
 	} else {
 		if (beside_training(f) >= OTHERS * f->cpus) {
-			text_append_string(&action, "run fewer of its other processes, or with a "
-						    "lower priority (nice), or ");
+			text_append_string(&action, "run fewer other processes of the job, lower "
+						    "their priority (nice), or ");
 		}
 		text_append_string(&action, "use more CPUs, up to ");
 		words_append_number(&action, fmax(ceil(needed), floor(f->cpus) + 1));
 		text_append_string(&basis, "the job has ");
 		words_append_counted(&basis, f->cpus, "CPU");
-		text_append_string(&basis, " and had work for ");
+		text_append_string(&basis, " and could have used ");
 		words_append_number(&basis, needed);
 		text_append_string(&basis, " on average");
 	}
@@ -954,7 +954,7 @@ static void append_calls(struct text *t, const struct named_facts *calls)
 
 static void say_environment(struct text *t, const struct facts *f, const struct cause *cause)
 {
-	text_append_string(t, "environment-bound: environments take ");
+	text_append_string(t, "environment-bound: environment calls take ");
 	cause_append_share(t, cause);
 	text_append_string(t, " (");
 	append_calls(t, &f->named[NAMED_ENVIRONMENT]);
@@ -982,8 +982,8 @@ static void advise_environment(struct advice_builder *b, const struct cause *cau
 		advice_append_idle(&basis, b->f);
 		advice_suggest_at_most(b, cause->share.value, &action, &basis);
 	} else if (brief || idle < 1) {
-		text_append_string(&action, "compute many environments in one call, with arrays "
-					    "or on the GPU, or use a faster environment");
+		text_append_string(&action, "step many environments in one call (vectorised, or "
+					    "on the GPU), or use a faster environment");
 		advice_suggest_at_most(b, cause->share.value, &action, &basis);
 	} else {
 		text_append_string(&action, "run several environments in processes beside the "
@@ -1014,8 +1014,9 @@ static void say_generation(struct text *t, const struct facts *f, const struct c
 static void advise_generation(struct advice_builder *b, const struct cause *cause)
 {
 	struct text action = {0}, basis = {0};
-	text_append_string(&action, "generate with an engine made for it (vLLM; use_vllm of trl), "
-				    "for more prompts at a time, or fewer tokens");
+	text_append_string(&action, "generate text with an inference engine (vLLM; use_vllm=True "
+				    "in trl), for more prompts at a time, or generate fewer "
+				    "tokens");
 	text_append_string(
 		&basis, "generate() of transformers calls the model once for each token; ");
 	append_calls(&basis, &b->f->named[NAMED_GENERATE]);
@@ -1048,9 +1049,7 @@ static const struct step_wait step_waits[] = {
 		"that is read repeatedly in memory (load it once, or leave room for it in the page "
 		"cache)",
 		"the training thread waits for storage"},
-	{WAIT_OTHER, true,
-		"waits in its steps for another thread of its process that does not compute "
-		"either",
+	{WAIT_OTHER, true, "waits in its steps for another of its threads that is also idle",
 		"let the other thread work ahead, with a queue of several results, or use several",
 		"the training thread waits for another thread, which is itself waiting"},
 };
@@ -1122,8 +1121,7 @@ static double step_wait_share(const struct facts *f, const struct step_wait *wai
 static const char *says_of(const struct facts *f, const struct step_wait *wait)
 {
 	return wait->kind == WAIT_OTHER && !threads_idle(f)
-	               ? "waits outside all phases for another thread of its process that "
-	                 "computes"
+	               ? "waits, outside all phases, for computation in another of its threads"
 	               : wait->says;
 }
 
@@ -1222,7 +1220,7 @@ const struct cause_kind cause_threads = {
 
 const struct cause_kind cause_contention = {
 	.name = "contention",
-	.part = "contention for CPUs",
+	.part = "CPU contention",
 	.judge = judge_contention,
 	.grounds = grounds_contention,
 	.say = say_contention,
@@ -1231,7 +1229,7 @@ const struct cause_kind cause_contention = {
 
 const struct cause_kind cause_python_threads = {
 	.name = "python-threads",
-	.part = "other Python threads",
+	.part = "GIL contention",
 	.judge = judge_python_threads,
 	.grounds = grounds_waits,
 	.say = say_python_threads,

@@ -50,8 +50,9 @@ static struct judgement judge_unused(const struct facts *f, const struct causes 
 static void say_unused(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	text_append_string(t, f->gpu.n > 1 ? "GPUs unused" : "the GPU is unused");
-	text_append_string(t, ": the CPU computes ");
+	text_append_string(t, ": the CPU spends ");
 	cause_append_share(t, cause);
+	text_append_string(t, " computing");
 }
 
 static void advise_unused(struct advice_builder *b, const struct cause *cause)
@@ -201,16 +202,16 @@ static bool gpu_memory_full(const struct gpu_facts *g)
 const char *cause_gpu_better_use(const struct gpu_facts *g, bool pytorch)
 {
 	if (g->dram_activity >= DRAM_BOUND) {
-		return pytorch ? "use mixed precision or torch.compile, for less memory traffic"
-		               : "use mixed precision or fused kernels, for less memory traffic";
+		return pytorch ? "use mixed precision or torch.compile, to reduce memory traffic"
+		               : "use mixed precision or fused kernels, to reduce memory traffic";
 	}
 	if (g->sm_activity < SM_FEW) {
-		return gpu_memory_full(g)
-		               ? (pytorch ? "use torch.compile or CUDA graphs, for larger kernels"
-					  : "fuse operations, for larger kernels")
-		       : pytorch ? "use a larger batch, torch.compile or CUDA graphs, for "
-		                   "larger kernels"
-		                 : "use a larger batch, for larger kernels";
+		return gpu_memory_full(g) ? (pytorch ? "use torch.compile or CUDA graphs: the "
+		                                       "kernels are too small"
+						     : "fuse operations: the kernels are too small")
+		       : pytorch ? "use a larger batch, torch.compile or CUDA graphs: the kernels "
+		                   "are too small"
+		                 : "use a larger batch: the kernels are too small";
 	}
 	if (g->fp64_activity >= DOUBLES) {
 		return "use single precision (float32): the GPU computes in double precision";
@@ -226,9 +227,9 @@ const char *cause_gpu_better_use(const struct gpu_facts *g, bool pytorch)
 	}
 	if (pytorch && !gpu_calculates(g)) {
 		return gpu_memory_full(g)
-		               ? "use torch.compile, for fewer and larger kernels, or a faster GPU"
-		               : "use torch.compile, for fewer and larger kernels, a larger batch "
-		                 "or a faster GPU";
+		               ? "use torch.compile (fewer, larger kernels) or a faster GPU"
+		               : "use torch.compile (fewer, larger kernels), a larger batch or a "
+		                 "faster GPU";
 	}
 	return gpu_memory_full(g) ? "use mixed precision or a faster GPU"
 	                          : "use mixed precision, a larger batch or a faster GPU";
@@ -294,7 +295,7 @@ const struct cause_kind cause_gpu_shared = {
 
 const struct cause_kind cause_gpu_throttled = {
 	.name = "gpu-throttled",
-	.part = "throttled clocks",
+	.part = "clock throttling",
 	.of_device = true,
 	.judge = judge_throttled,
 	.grounds = grounds_driver,
@@ -855,9 +856,9 @@ static void say_host(struct text *t, const struct facts *f, const struct cause *
 				      "and backward passes take ");
 		cause_append_share(t, cause);
 	} else {
-		text_append_string(t, "host-bound: steps of ");
+		text_append_string(t, "host-bound: a step takes only ");
 		words_append_seconds(t, f->compute_s);
-		text_append_string(t, ", in which call overhead costs as much as arithmetic");
+		text_append_string(t, ", and call overhead costs as much of it as arithmetic");
 	}
 }
 
@@ -888,7 +889,7 @@ static void advise_handing_over(struct advice_builder *b, const struct cause *ca
 		return;
 	}
 	text_append_string(&action, "use a larger batch, so that workers hand over fewer batches");
-	text_append_string(&basis, "workers prepare batches ");
+	text_append_string(&basis, "workers are busy only ");
 	words_append_percent(&basis, fmin(1, f->workers.preparing / f->workers.n));
 	text_append_string(&basis, " of the time");
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
@@ -902,7 +903,7 @@ static void advise_lines(struct advice_builder *b)
 		interprets(f) + calls_libraries(f) >= WORTH) {
 		advice_suggest_unknown(b, "find the responsible lines with strain run --lines",
 			interprets(f) >= calls_libraries(f)
-				? "the interpreter executes the script's own code"
+				? "the time is spent in Python code of the script"
 				: "the script calls this code");
 	}
 }
@@ -1170,7 +1171,7 @@ static void advise_host(struct advice_builder *b, const struct cause *cause)
 			!pytorch || f->compiled ? "use a larger batch"
 			: f->gpu.used           ? "use a larger batch, torch.compile or CUDA graphs"
 						: "use a larger batch, or torch.compile",
-			"the same number of calls then computes more samples");
+			"each call then processes more samples");
 		if (calls) {
 			advise_lines(b);
 		}
@@ -1277,8 +1278,9 @@ static void say_compute(struct text *t, const struct facts *f, const struct caus
 	}
 	text_append_string(t, "compute-bound: the ");
 	text_append_string(t, f->gpu.used ? "GPU" : "training process");
-	text_append_string(t, " computes ");
+	text_append_string(t, " spends ");
 	cause_append_share(t, cause);
+	text_append_string(t, " computing");
 	if (f->gpu.used) {
 		gpu_append_use(t, &f->gpu);
 	} else if (isfinite(f->main_cpus)) {
@@ -1370,7 +1372,7 @@ static void advise_one_thread(struct advice_builder *b)
 		text_append_string(
 			&action, "use faster CPUs, a GPU, or more threads on separate CPUs");
 	}
-	text_append_string(&basis, "it computes with one thread; ");
+	text_append_string(&basis, "the job computes with one thread; ");
 	advice_append_idle(&basis, f);
 	advice_suggest(b, advice_no_gain, &action, &basis);
 }
@@ -1462,8 +1464,8 @@ static void advise_recomputed(struct advice_builder *b)
 	if (!(share >= WORTH) || f->gpu.used) {
 		return;
 	}
-	text_append_string(&action, "do without torch.utils.checkpoint, or checkpoint fewer "
-				    "modules, if memory suffices for their activations");
+	text_append_string(&action, "remove torch.utils.checkpoint, or checkpoint fewer "
+				    "modules, if memory suffices for the activations");
 	text_append_string(&basis, "backward recomputes forward passes: ");
 	words_append_percent(&basis, share);
 	text_append_string(&basis, " of each iteration");
@@ -1538,13 +1540,13 @@ static void advise_zeros(struct advice_builder *b)
 		return;
 	}
 	text_append_string(&action,
-		"keep the matrix of zeros that goes into the model as a sparse one (torch.sparse), "
-		"or look up the rows that are needed");
+		"pass the input matrix, which is mostly zeros, as a sparse tensor (torch.sparse), "
+		"or look up only the needed rows");
 	text_append_string(&basis, "a dense matrix of ");
 	words_append_number(&basis, f->matrix_elements);
-	text_append_string(&basis, " elements goes into the model, of which ");
+	text_append_string(&basis, " elements is an input of the model, and only ");
 	words_append_percent(&basis, fmax(1 - f->matrix_zeros, 1e-5));
-	text_append_string(&basis, " are not 0; matrix products take ");
+	text_append_string(&basis, " of them are nonzero; matrix products take ");
 	words_append_percent(&basis, products);
 	text_append_string(&basis, " of the training thread's time");
 	advice_suggest_at_most(b, products, &action, &basis);
@@ -1787,8 +1789,8 @@ static void advise_compute(struct advice_builder *b, const struct cause *cause)
 				  "jax_enable_x64"
 				: "compute with float32, if its precision suffices: the input or "
 				  "the model is float64",
-			"most samples of matrix kernels are in functions for doubles, which take "
-			"twice as long, and convolutions several times");
+			"most samples of matrix kernels are in double-precision functions, which "
+			"take twice as long (convolutions: several times as long)");
 	}
 	double idle = advice_idle_cpus(f) / f->ranks.n + f->main_cpus - cpus_while_computing(f);
 	if (!f->gpu.used && f->reference_blas) {
@@ -1810,7 +1812,7 @@ static void advise_compute(struct advice_builder *b, const struct cause *cause)
 		advise_few_threads(b);
 	} else {
 		advice_suggest_unknown(
-			b, "use more or faster CPUs, or a GPU", "the job waits for computation");
+			b, "use more or faster CPUs, or a GPU", "computation is the bottleneck");
 	}
 }
 
@@ -1909,8 +1911,9 @@ static void advise_not_known(struct advice_builder *b, const struct cause *cause
 	(void)cause;
 	bool python = b->f->python;
 	advice_suggest_unknown(b,
-		python ? "mark the time: import strain; with strain.phase(\"forward\"):"
-		       : "mark the time: strain_begin(\"forward\"), strain_end() (docs/markers.md)",
+		python ? "mark the phases: import strain; with strain.phase(\"forward\"):"
+		       : "mark the phases: strain_begin(\"forward\"), strain_end() "
+			 "(docs/markers.md)",
 		"phases show where the time is spent");
 }
 
@@ -1927,7 +1930,7 @@ const struct cause_kind cause_optimizer = {
 
 const struct cause_kind cause_host = {
 	.name = "host",
-	.part = "the host",
+	.part = "host overhead",
 	.judge = judge_host,
 	.grounds = grounds_host,
 	.say = say_host,
@@ -1936,7 +1939,7 @@ const struct cause_kind cause_host = {
 
 const struct cause_kind cause_compile = {
 	.name = "compile",
-	.part = "compiling",
+	.part = "compilation",
 	.of = OF_TRAINING,
 	.judge = judge_compile,
 	.grounds = grounds_compile,

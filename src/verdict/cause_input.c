@@ -338,9 +338,9 @@ static void append_workers(struct text *t, const struct facts *f)
 
 static void append_wait(struct text *t, const struct facts *f)
 {
-	text_append_string(t, "each iteration waits ");
+	text_append_string(t, "each iteration spends ");
 	words_append_percent(t, facts_share(f, PHASE_DATA));
-	text_append_string(t, " of its time");
+	text_append_string(t, " of its time waiting");
 }
 
 static bool are_late(const struct facts *f, const struct cause *cause)
@@ -378,11 +378,12 @@ void cause_advise_less_preparation(struct advice_builder *b, double share)
 	struct text action = {0}, basis = {0};
 	const struct line_place *line = f->workers.n > 0 ? &f->worker_lines.data : prepares_in(f);
 	bool python = cause_has_line(prepares_in(f), 1);
-	text_append_string(&action, "reduce preparation");
+	text_append_string(&action, "reduce preprocessing");
 	if (cause_has_line(line, 1)) {
-		text_append_string(&action, ", of which ");
+		text_append_string(&action, " (");
 		words_append_percent(&action, line->share);
-		cause_append_line(&action, " is in ", line, 1);
+		cause_append_line(&action, " of it in ", line, 1);
+		text_append_string(&action, ")");
 	}
 	text_append_string(&action, ": ");
 	text_append_string(&action,
@@ -400,8 +401,8 @@ static void say_input(struct text *t, const struct facts *f, const struct cause 
 {
 	const struct worker_facts *w = &f->workers;
 	if (f->pipeline && causes_at_epochs(f->data_at_epochs, cause->share.value)) {
-		text_append_string(t, "input-bound: every epoch starts its pipeline anew: waiting "
-				      "for the first batches takes ");
+		text_append_string(t, "input-bound: every epoch restarts the input pipeline; "
+				      "waiting for the first batches takes ");
 		words_append_percent(t, f->data_at_epochs);
 		text_append_string(t, " of iteration time");
 		return;
@@ -418,9 +419,15 @@ static void say_input(struct text *t, const struct facts *f, const struct cause 
 		return;
 	}
 	if (w->restart && causes_at_epochs(f->data_at_epochs, cause->share.value)) {
-		text_append_string(t, "input-bound: every epoch restarts its ");
-		append_workers(t, f);
-		text_append_string(t, ": waiting for their first batches takes ");
+		if (w->n == 1) {
+			text_append_string(t, "input-bound: every epoch restarts the loader "
+					      "worker; waiting for its first batch takes ");
+		} else {
+			text_format(t,
+				"input-bound: every epoch restarts the %u loader workers; "
+				"waiting for their first batches takes ",
+				w->n);
+		}
 		words_append_percent(t, f->data_at_epochs);
 		text_append_string(t, " of iteration time");
 		return;
@@ -439,9 +446,10 @@ static void say_input(struct text *t, const struct facts *f, const struct cause 
 		text_append_string(t, " times as long as the others");
 		return;
 	}
-	text_append_string(t, asks_a_process(f)
-				      ? "input-bound (preparation asks another process for data): "
-				      : "input-bound (preparation on the CPU): ");
+	text_append_string(
+		t, asks_a_process(f)
+			   ? "input-bound (data loading requests data from another process): "
+			   : "input-bound (CPU preprocessing): ");
 	append_wait(t, f);
 	text_append_string(t, " for ");
 	append_workers(t, f);
@@ -474,25 +482,25 @@ static void say_blocked_on(
 
 static void say_sleep(struct text *t, const struct facts *f, const struct cause *cause)
 {
-	say_blocked_on(t, f, cause, "preparation sleeps");
+	say_blocked_on(t, f, cause, "sleep in data loading");
 }
 
 static void say_lock(struct text *t, const struct facts *f, const struct cause *cause)
 {
-	say_blocked_on(
-		t, f, cause, f->workers.n > 1 ? "workers wait for a lock" : "waits for a lock");
+	say_blocked_on(t, f, cause,
+		f->workers.n > 1 ? "workers wait for a lock" : "data loading waits for a lock");
 }
 
 static void say_network(struct text *t, const struct facts *f, const struct cause *cause)
 {
-	say_blocked_on(t, f, cause, "preparation waits for the network");
+	say_blocked_on(t, f, cause, "data loading waits for the network");
 }
 
 static void say_blocked(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	say_blocked_on(t, f, cause,
-		asks_a_process(f) ? "preparation asks another process for data"
-				  : "preparation is blocked");
+		asks_a_process(f) ? "data loading requests data from another process"
+				  : "data loading is blocked");
 }
 
 static bool reads_at_limit(const struct facts *f)
@@ -507,8 +515,8 @@ static void say_storage(struct text *t, const struct facts *f, const struct caus
 	if (f->storage.read_rate > 0) {
 		text_append_string(t, "; ");
 		words_append_bytes(t, f->storage.read_rate);
-		text_append_string(t, "/s are read from storage");
-		text_append_string(t, reads_at_limit(f) ? ", as --disk-read allows" : "");
+		text_append_string(t, "/s is read from storage");
+		text_append_string(t, reads_at_limit(f) ? ", as fast as --disk-read allows" : "");
 	}
 }
 
@@ -613,7 +621,7 @@ static void advise_own_data(struct advice_builder *b, const struct cause *cause)
 		"keep the data where it is prepared (read before workers are forked, in shared "
 		"memory or in files), instead of asking another process for it (such as "
 		"multiprocessing.Manager)");
-	text_append_string(&basis, "preparation waits at pipes while other processes of "
+	text_append_string(&basis, "data loading waits at pipes while other processes of "
 				   "the job use ");
 	cause_append_cpus(&basis, b->f->servers_cpus, b->f->cpus);
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
@@ -674,10 +682,10 @@ static void advise_blocked(struct advice_builder *b, const struct cause *cause)
 		advice_suggest_workers(b);
 	}
 	struct text action = {0}, basis = {0};
-	text_append_string(&action, "fetch the data in advance, or in larger pieces");
-	text_append_string(&basis, "preparation spends ");
+	text_append_string(&action, "prefetch the data, or fetch it in larger chunks");
+	text_append_string(&basis, "data loading is blocked for ");
 	words_append_percent(&basis, cause_batches_preparing(b->f).blocked);
-	text_append_string(&basis, " of its time blocked");
+	text_append_string(&basis, " of its time");
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
 }
 
@@ -700,9 +708,9 @@ static void advise_storage(struct advice_builder *b, const struct cause *cause)
 	}
 	if (isfinite(f->storage.read_rate)) {
 		words_append_bytes(&basis, f->storage.read_rate);
-		text_append_string(&basis, "/s are read from storage");
+		text_append_string(&basis, "/s is read from storage");
 	} else {
-		text_append_string(&basis, "preparation waits for reads");
+		text_append_string(&basis, "data loading waits for reads");
 	}
 	text_append_string(&action, "keep the dataset in memory (page cache, /dev/shm), or ");
 	text_append_string(&action, reads_at_limit(f) ? "raise --disk-read" : "use a faster disk");
@@ -717,7 +725,7 @@ static void advise_memory(struct advice_builder *b, const struct cause *cause)
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};
 	words_append_bytes(&basis, f->storage.refault_rate);
-	text_append_string(&basis, "/s are re-read after eviction from the page cache");
+	text_append_string(&basis, "/s is re-read after eviction from the page cache");
 	text_append_string(
 		&action, f->memory.limited ? "raise the memory limit, or process a smaller dataset "
 					     "at a time"
@@ -747,7 +755,7 @@ const struct cause_kind cause_memory = {
 
 const struct cause_kind cause_input_sleep = {
 	.name = "input-sleep",
-	.part = "sleep in preparation",
+	.part = "sleep in data loading",
 	.judge = judge_sleep,
 	.grounds = grounds_looked,
 	.say = say_sleep,
@@ -756,7 +764,7 @@ const struct cause_kind cause_input_sleep = {
 
 const struct cause_kind cause_input_lock = {
 	.name = "input-lock",
-	.part = "a lock between workers",
+	.part = "lock contention between workers",
 	.judge = judge_lock,
 	.grounds = grounds_looked,
 	.say = say_lock,
@@ -765,7 +773,7 @@ const struct cause_kind cause_input_lock = {
 
 const struct cause_kind cause_input_network = {
 	.name = "input-network",
-	.part = "the network",
+	.part = "network waits in data loading",
 	.judge = judge_network,
 	.grounds = grounds_looked,
 	.say = say_network,
@@ -774,7 +782,7 @@ const struct cause_kind cause_input_network = {
 
 const struct cause_kind cause_input_blocked = {
 	.name = "input-blocked",
-	.part = "blocked preparation",
+	.part = "blocked data loading",
 	.judge = judge_blocked,
 	.grounds = grounds_blocked,
 	.say = say_blocked,
@@ -783,7 +791,7 @@ const struct cause_kind cause_input_blocked = {
 
 const struct cause_kind cause_input = {
 	.name = "input",
-	.part = "preparation",
+	.part = "preprocessing",
 	.judge = judge_input,
 	.grounds = grounds_input,
 	.say = say_input,

@@ -41,7 +41,7 @@ const char *gain_kind_name(enum gain_kind kind);
 // Returns 0 or -ENOMEM.
 int causes_advise(const struct facts *f, const struct causes *c, struct verdict *ret);
 
-// "input-bound (preparation on the CPU): each iteration waits 61 % of its time for batches ..."
+// "input-bound (CPU preprocessing): each iteration spends 61 % of its time waiting for ..."
 void causes_append_headline(struct text *t, const struct facts *f, const struct cause *cause);
 // If computing is first, appends the largest cause that could be removed: "; next cause: child
 // processes, 16 %".

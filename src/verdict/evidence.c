@@ -49,7 +49,7 @@ static int put_busy(const struct gpu_facts *g, struct verdict *v)
 		text_format(&value, " (GPU %d)", g->index);
 	}
 	if (!g->known && g->n_used == 0) {
-		text_append_string(&value, "; whether the job uses it is not known");
+		text_append_string(&value, "; it is not known whether the job uses it");
 	}
 	return evidence_put(v, "GPU busy", &value, NAME_GPU_BUSY);
 }
@@ -62,7 +62,7 @@ static int put_unknown(const struct gpu_facts *g, struct verdict *v)
 		return 0;
 	}
 	text_append_string(&value, g->used ? "GPU memory grew while the job ran"
-					   : "whether the job uses one is not known");
+					   : "it is not known whether the job uses one");
 	text_append_string(&value, g->divided ? "; partitioned (MIG)" : "");
 	return evidence_put(v, "GPU", &value, NAME_GPU_MEMORY);
 }
@@ -838,13 +838,14 @@ static int put_storage(const struct facts *f, struct verdict *v)
 	if (s->refault_rate >= 1e5) {
 		text_append_string(&value, ", of which ");
 		words_append_bytes(&value, s->refault_rate);
-		text_append_string(&value, "/s had just been evicted from the page cache");
+		text_append_string(&value, "/s was re-read after eviction from the page cache");
 	}
 	double calls = cause_read_calls(f);
 	if (calls > 0) {
-		text_append_string(&value, "; short reads take the kernel ");
+		text_append_string(&value, "; the OS kernel spends ");
 		words_append_percent(&value, calls);
-		text_append_string(&value, " of each iteration, besides waiting");
+		text_append_string(
+			&value, " of each iteration on short reads, in addition to waiting");
 	}
 	return evidence_put(
 		v, "reading", &value, s->refault_rate >= 1e5 ? NAME_REFAULTS : NAME_READ_STORAGE);
@@ -872,7 +873,7 @@ static int put_network(const struct facts *f, struct verdict *v)
 	if (n->retransmitted >= 1) {
 		text_append_string(&value, ", ");
 		words_append_number(&value, n->retransmitted);
-		text_append_string(&value, " packets a second sent again");
+		text_append_string(&value, " retransmitted packets per second");
 	}
 	return evidence_put(v, "network", &value, NULL);
 }
@@ -887,7 +888,7 @@ static int put_ranks(const struct facts *f, struct verdict *v)
 	words_append_percent(&value, f->ranks.waits_least);
 	text_append_string(&value, " to ");
 	words_append_percent(&value, f->ranks.waits_most);
-	text_append_string(&value, " of their iterations");
+	text_append_string(&value, " of their iteration time");
 	text_append_string(&value, f->ranks.inferred ? ", estimated from backward passes" : "");
 	return evidence_put(v, "ranks", &value, NULL);
 }

@@ -48,7 +48,7 @@ struct group_word {
 };
 
 static const struct group_word words_of_groups[N_THREAD_GROUPS] = {
-	[THREADS_MAIN] = {"main", "first thread"},
+	[THREADS_MAIN] = {"main", "main thread"},
 	[THREADS_OPENMP] = {"openmp", "OpenMP team"},
 	[THREADS_BLAS] = {"blas", "BLAS pool"},
 	[THREADS_POOL] = {"pool", "framework's pool"},

@@ -433,7 +433,7 @@ void quota_facts_fill(const struct analysis *a, const struct stretch *stretch, s
 // Sets facts.threads. `main` is the training process. Needs the shares of phases and the framework.
 void thread_facts_fill(
 	const struct analysis *a, int64_t main, const struct stretch *stretch, struct facts *ret);
-// "first thread", "OpenMP team", ...
+// "main thread", "OpenMP team", ...
 const char *thread_group_title(enum thread_group group);
 // Moves CPU time from the unnamed threads to the groups that they were found to belong to later.
 // earlier[]: seconds of the whole run that each group used while unnamed, NAN or 0 if none.
@@ -444,7 +444,7 @@ void thread_facts_rename(
 // running, the share of time in which one ran alone, and the shares of phases (f->share).
 void thread_facts_conclude(
 	struct thread_facts *t, const struct facts *f, double running_looks, double alone);
-// Appends "first thread 0.9, OpenMP team 2.1 CPUs": groups that used a CPU for 2 % of the time or
+// Appends "main thread 0.9, OpenMP team 2.1 CPUs": groups that used a CPU for 2 % of the time or
 // more.
 void thread_facts_append(struct text *text, const struct thread_facts *t);
 

@@ -244,10 +244,10 @@ void tried_append_result(struct text *t, const struct tried *tried)
 		}
 		return;
 	}
-	text_append_string(t, tried_in_vain(tried) ? "gained nothing: " : "");
+	text_append_string(t, tried_in_vain(tried) ? "no significant gain: " : "");
 	append_interval(t, &tried->gain);
 	if (isfinite(tried->promised.value)) {
-		text_append_string(t, tried->at_most ? ", promised at most " : ", promised ");
+		text_append_string(t, tried->at_most ? ", estimated at most " : ", estimated ");
 		text_append_string(t, tried->promised.value >= 20 ? "more than " : "");
 		text_format(t, "%.*fx", tried->promised.value < 9.95 ? 1 : 0,
 			fmin(20, tried->promised.value));
@@ -256,7 +256,7 @@ void tried_append_result(struct text *t, const struct tried *tried)
 
 void tried_append(struct text *t, const struct tried *tried)
 {
-	text_append_string(t, isfinite(tried->gain.value) ? "tried: " : "");
+	text_append_string(t, isfinite(tried->gain.value) ? "measured: " : "");
 	tried_append_result(t, tried);
 }
 

@@ -30,10 +30,10 @@ const struct tried *tried_find(const struct tried_list *list, const struct setti
 bool tried_gained(const struct tried *tried);
 // Whether it is known that there was no significant gain.
 bool tried_in_vain(const struct tried *tried);
-// "1.48x (1.41 to 1.55), promised 1.5x"; "gained nothing: 0.98x (0.94 to 1.02)"; "not tried: the
-// job failed".
+// "1.48x (1.41 to 1.55), estimated 1.5x"; "no significant gain: 0.98x (0.94 to 1.02)"; "not tried:
+// the job failed".
 void tried_append_result(struct text *t, const struct tried *tried);
-// "tried: 1.48x (1.41 to 1.55), promised 1.5x".
+// "measured: 1.48x (1.41 to 1.55), estimated 1.5x".
 void tried_append(struct text *t, const struct tried *tried);
 // Whether a suggestion of the verdict includes the trial.
 bool tried_is_told(const struct verdict *v, const struct tried *tried);

@@ -43,7 +43,7 @@ enum bottleneck {
 	BOTTLENECK_GPU_UNUSED,
 	BOTTLENECK_GPU_SHARED, // with other programs
 	BOTTLENECK_COMPUTE,
-	BOTTLENECK_GPU_THROTTLED, // clocks held down by heat or hardware
+	BOTTLENECK_GPU_THROTTLED, // clocks held down (enum gpu_slowing)
 	BOTTLENECK_TRANSFER, // host to device
 	BOTTLENECK_NOT_KNOWN, // time that nothing explains
 	BOTTLENECK_NETWORK, // between ranks

@@ -163,7 +163,7 @@ static void append_figures(struct text *t, const struct analysis *a)
 		text_append_string(t, o->cpu_inexact ? " (inexact), " : ", ");
 	}
 	if (isfinite(o->memory.peak_bytes)) {
-		text_append_string(t, "host memory ");
+		text_append_string(t, "peak host memory ");
 		overview_append_memory(t, &o->memory, NAN);
 		text_format(t, " (%s)", o->memory.kind);
 	} else {
@@ -601,7 +601,7 @@ static enum confidence judge_quota(const struct analysis *a, struct opinion *opi
 	if (!(o->throttled >= THROTTLED)) {
 		return CONFIDENCE_NONE;
 	}
-	text_append_string(&opinion->headline, "limited by its CPU quota: ");
+	text_append_string(&opinion->headline, "limited by its CPU quota of ");
 	words_append_counted(&opinion->headline, o->cpus, "CPU");
 	text_append_string(&opinion->headline, ", used up in ");
 	words_append_percent(&opinion->headline, o->throttled);
@@ -721,7 +721,7 @@ static enum confidence tell_contention(
 	if (!(o->host_cpus_used >= SATURATED * host && others >= 0.25 * host)) {
 		return CONFIDENCE_NONE;
 	}
-	text_append_string(&opinion->headline, "contention for CPUs");
+	text_append_string(&opinion->headline, "CPU contention");
 	text_append_string(&opinion->headline, sure == CONFIDENCE_LOW ? " (probably)" : "");
 	text_append_string(&opinion->headline, ": the job used ");
 	append_cpus_used(&opinion->headline, o);
@@ -733,7 +733,7 @@ static enum confidence tell_contention(
 	text_append_string(&opinion->headline, "; other programs used ");
 	words_append_number(&opinion->headline, others);
 	text_append_string(propose(opinion),
-		"record it again on an idle machine: contention hides other limits");
+		"record the job again on an idle machine: contention hides other bottlenecks");
 	return sure;
 }
 
@@ -779,8 +779,9 @@ static enum confidence judge_one_thread(const struct analysis *a, struct opinion
 	bool alone = a->processes.items[i].cpu_seconds >= SATURATED * o->cpu_seconds;
 	text_append_string(&opinion->headline, "probably limited by a single thread: ");
 	text_append_string(&opinion->headline, a->processes.items[i].label);
-	text_append_string(&opinion->headline, " kept one CPU busy out of ");
+	text_append_string(&opinion->headline, " kept one of ");
 	words_append_number(&opinion->headline, o->cpus);
+	text_append_string(&opinion->headline, " CPUs busy");
 	if (!alone) {
 		text_append_string(&opinion->headline, "; all other processes used ");
 		words_append_number(&opinion->headline,
@@ -817,7 +818,7 @@ static enum confidence judge_idle(const struct analysis *a, struct opinion *opin
 		most = fmax(most, share);
 	}
 	if (!(most >= 0.5)) {
-		text_append_string(&opinion->headline, "; what it waited for was not measured");
+		text_append_string(&opinion->headline, "; its waits were not measured");
 		return CONFIDENCE_LOW;
 	}
 	text_append_string(&opinion->headline, "; ");
@@ -837,7 +838,7 @@ static enum confidence judge_nothing(const struct analysis *a, struct opinion *o
 		return CONFIDENCE_LOW;
 	}
 	const struct gpu_facts *gpu = &opinion->facts->gpu;
-	text_append_string(&opinion->headline, "no resource at its limit: the job used ");
+	text_append_string(&opinion->headline, "no resource is at its limit: the job used ");
 	append_cpus_used(&opinion->headline, o);
 	append_cpu_split(&opinion->headline, a);
 	if (gpu->used && isfinite(gpu->busy)) {
@@ -939,7 +940,8 @@ static const struct suggestion *largest(const struct verdict *v)
 	return most->gain.value >= FAR_MORE * v->suggestions[0].gain.value ? most : NULL;
 }
 
-// Sets `next` to the first thing to try: "train.py:42  num_workers 2 -> 4: about 1.9 times faster".
+// Sets `next` to the first thing to try: "train.py:42  num_workers 2 -> 4: about 1.9 times as
+// fast".
 static void append_first(struct opinion *opinion, const struct verdict *v)
 {
 	const struct suggestion *first = v->n_suggestions ? &v->suggestions[0] : NULL;

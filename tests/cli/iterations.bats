@@ -33,25 +33,25 @@ setup() {
 		checkpoint      -                      -        -        -        -     720
 		Outside   3.0 s before the first iteration; 2.9 s validation, checkpoints an
 		          the last
-		Left out  the first iteration: warm-up
+		Excluded  the first iteration: warm-up
 		
-		SLOWEST      AT  EPOCH  ITERATION  WHAT WAS DIFFERENT
+		SLOWEST      AT  EPOCH  ITERATION  DIFFERENCES
 		 119 ms  11.0 s      2          0  data 101 ms instead of 15.8 ms; read from
 		 109 ms  19.0 s      3          0  data 92.3 ms instead of 15.8 ms; host sta
 		 107 ms   5.8 s      1         96  data 90.7 ms instead of 15.8 ms; read fro
 		
-		EPOCH   TIME  OVERALL/S  CPUS  GPU BUSY  HOST PSS  GPU MEMORY  READ FROM STO
+		EPOCH   TIME  OVERALL SAMPLES/S  CPUS  GPU BUSY  HOST PSS  GPU MEMORY  READ
 	EOF
 }
 
 @test "--iterations adds phases by epoch, workers, and more slow ones" {
 	run -0 "$STRAIN" show --iterations train.strain
 	[[ "$output" == *$'\n'"EPOCH  ITERATIONS  SAMPLES/S  OUTSIDE   data  transfer"*"checkpoint"$'\n'* ]]
-	[[ "$output" == *"PREPARES"*"PER SAMPLE"*"CPU TIME"* ]]
+	[[ "$output" == *"PREPARED BY"*"PER SAMPLE"*"CPU TIME"* ]]
 	[[ "$output" == *$'\n'"worker 0 "*" 300    9,600 "*" ms "* ]]
 	[[ "$output" == *$'\n'"process 100002 "* ]]
 	[ "$(sed -n '/^SLOWEST/,/^$/p' <<<"$output" | grep -c ' instead of ')" = 10 ]
-	[ "$("$STRAIN" show --all train.strain | grep -c PREPARES)" = 1 ]
+	[ "$("$STRAIN" show --all train.strain | grep -c "PREPARED BY")" = 1 ]
 }
 
 @test "--json has every figure, and times that add up" {
@@ -113,7 +113,7 @@ setup() {
 		   1  6002         900      1,369  26.3 ms   9.35 ms   60 %
 		   2  4242         900      1,369  26.3 ms   23.4 ms    0 %
 
-		SLOWEST      AT  EPOCH  ITERATION  WHAT WAS DIFFERENT
+		SLOWEST      AT  EPOCH  ITERATION  DIFFERENCES
 	EOF
 	COLUMNS=40 run -0 "$STRAIN" show ranks.strain
 	[[ "$output" == *$'\n'"RANK  OWN WORK  WAITS"$'\n'* ]]
@@ -186,7 +186,7 @@ setup() {
 
 @test "when a slow iteration was is said on narrow terminals too" {
 	COLUMNS=40 run -0 "$STRAIN" show train.strain
-	[[ "$output" == *$'\n'"SLOWEST      AT  WHAT WAS DIFFERENT"$'\n'" 119 ms  11.0 s  data 101 ms"* ]]
+	[[ "$output" == *$'\n'"SLOWEST      AT  DIFFERENCES"$'\n'" 119 ms  11.0 s  data 101 ms"* ]]
 }
 
 @test "a recorded job: what it marked, and its shares" {

@@ -85,7 +85,7 @@ c.commit()' "$1" "$2"
 		[ "$(field "all(r['own_s'] < 0.8 * ranks[$rank]['own_s'] for r in ranks if r['rank'] != $rank)" "$by.json")" = True ]
 	done
 	run -0 "$STRAIN" show runs
-	[[ "$output" == *"rank 2 on "*": the others wait for it during "*"its data takes "* ]]
+	[[ "$output" == *"rank 2 on "*": the others wait for it during "*"its data phase takes "* ]]
 }
 
 @test "one machine's clock is an hour ahead: told by the iterations that end together" {

@@ -75,7 +75,7 @@ time.sleep(float(sys.argv[2]) if len(sys.argv) > 2 else 0)'
 	[[ "$output" != *loader* ]]
 	[ "$(shown 'd["workers"]')" = '[]' ]
 	run -0 "$STRAIN" show -i run.strain
-	[[ "$output" != *PREPARES* ]]
+	[[ "$output" != *"PREPARED BY"* ]]
 	[ "$(shown '[(s["name"], s["count"]) for s in d["spans"]]')" = "[('prepare', 1)]" ]
 }
 

@@ -21,7 +21,7 @@ setup() {
 	[[ "${lines[0]}" == "train   20.0 s   exit 0   batch_size=32 workers=2" ]]
 	[[ "${lines[1]}" == "python3 train.py --workers 2" ]]
 	[[ "$output" == *$'\nVerdict   '* ]]
-	prints EPOCH TIME OVERALL/S "HOST PSS" loss
+	prints EPOCH TIME "OVERALL SAMPLES/S" "HOST PSS" loss
 	prints main "python3 train.py"
 	prints loader "worker 0"
 	prints "Example GPU 16GB"

@@ -78,7 +78,7 @@ EDGES=0.35 # seconds that both edges of a stop may be off, and more than a readi
 	check "iterations['total_s'] < run['duration_s'] - truth + 0.7"
 	check "abs(iterations['stopped_s'] - truth) <= 2 * $EDGES + 0.02 * truth"
 	grep -q "^ .* $(/usr/bin/python3 -c 'import json
-print(json.load(open("seen"))["iterations"]["stopped"])') .*stopped\|^Left out .*stopped" text
+print(json.load(open("seen"))["iterations"]["stopped"])') .*stopped\|^Excluded .*stopped" text
 }
 
 @test "all processes of a job are stopped, its shell too" {

@@ -108,7 +108,7 @@ static void workers_take_cpus_from_training(void **state)
 	causes_find(&f, &c);
 	assert_non_null(causes_get(&c, BOTTLENECK_CONTENTION));
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
-	const struct suggestion *s = suggests(&v, "reduce preparation");
+	const struct suggestion *s = suggests(&v, "reduce preprocessing");
 	assert_non_null(s);
 	assert_int_equal(s->kind, GAIN_AT_MOST);
 	verdict_done(&v);
@@ -459,7 +459,7 @@ static void other_processes_of_the_job_and_fewer_cpus(void **state)
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_CONTENTION);
 	assert_headline(&f, "CPU-bound: other processes of the job use 1.6 of 2 CPUs");
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
-	assert_says(v.suggestions[0].action, "run fewer of its other processes");
+	assert_says(v.suggestions[0].action, "run fewer other processes of the job");
 	verdict_done(&v);
 	f.cpus = 1;
 	f.main_cpus = 0.4;

@@ -162,7 +162,7 @@ static void environments_are_named(void **state)
 	const struct cause *host = causes_get(&c, BOTTLENECK_HOST);
 	assert_true(!host || host->share.value < 0.41);
 	f.named[NAMED_ENVIRONMENT].mean_s = 0.0002;
-	assert_true(is_advised(&f, "compute many environments in one call,", &s));
+	assert_true(is_advised(&f, "step many environments in one call", &s));
 	// The thread waits for other processes: the same time is no other wait.
 	add_looks(&f.waits, WAIT_PIPE, 0.55);
 	place(&f, WAIT_PIPE, 0, 0.55);
@@ -183,7 +183,7 @@ static void workers_that_ask_a_process_are_named(void **state)
 	f.worker_waits.left_out = 0.5;
 	f.servers_cpus = 0.5;
 	assert_first(&f, BOTTLENECK_INPUT_BLOCKED, 0.58, CONFIDENCE_MEDIUM,
-		"input-bound (preparation asks another process for data): ... 60 %");
+		"input-bound (data loading requests data from another process): ... 60 %");
 	assert_true(is_advised(&f, "multiprocessing.Manager", &s));
 	assert_int_equal(s.kind, GAIN_AT_MOST);
 	f.servers_cpus = 0.1;
@@ -203,7 +203,7 @@ static void generation_is_named(void **state)
 	assert_first(&f, BOTTLENECK_GENERATION, 0.7, CONFIDENCE_HIGH,
 		"generation-bound: generating text takes 70 % of each iteration (1 call of 90.0 ms "
 		"per iteration)");
-	assert_true(is_advised(&f, "generate with an engine made for it", &s));
+	assert_true(is_advised(&f, "generate text with an inference engine", &s));
 	assert_int_equal(s.kind, GAIN_AT_MOST);
 	// On a GPU that is idle for half of that, too: its idle time there is not the host's.
 	struct causes c;
@@ -446,15 +446,15 @@ static void a_large_gain_needs_direct_evidence(void **state)
 	struct facts f = blocked_workers(WAIT_SLEEP);
 	struct suggestion s;
 	f.worker_waits.looks = 0;
-	assert_true(is_advised(&f, "fetch the data in advance", &s));
+	assert_true(is_advised(&f, "prefetch the data", &s));
 	assert_int_equal(s.kind, GAIN_UNKNOWN);
 	f = job(0.95);
 	f.main_cpus = f.cpus_used = 1;
-	assert_true(is_advised(&f, "reduce preparation", &s));
+	assert_true(is_advised(&f, "reduce preprocessing", &s));
 	assert_int_equal(s.kind, GAIN_UNKNOWN);
 	f = job(0.5);
 	f.main_cpus = f.cpus_used = 1;
-	assert_true(is_advised(&f, "reduce preparation", &s));
+	assert_true(is_advised(&f, "reduce preprocessing", &s));
 	assert_int_equal(s.kind, GAIN_AT_MOST);
 	assert_true(fabs(s.gain.value - 2) < 0.01);
 }

@@ -456,7 +456,7 @@ static void test_a_gnuplot_that_fails(void **state)
 		      ">&2\nexit 1\n");
 	assert_fails(EIO, "gnuplot failed: line 3: no such thing");
 	write_program("#!/bin/sh\necho '<svg>half'\nkill -9 $$\n");
-	assert_fails(EIO, "gnuplot was ended by signal 9");
+	assert_fails(EIO, "gnuplot was terminated by signal 9");
 	write_program("#!/bin/sh\nexit 0\n");
 	assert_fails(EIO, "gnuplot failed");
 	write_program("#!/bin/sh\necho 'no terminal svg' >&2\n");

@@ -361,7 +361,7 @@ static void test_another_measure_instead_of_one_that_no_run_has(void **state)
 	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
 	assert_int_equal(layout_pivot(l, &s, true, &p, &e), 0);
 	assert_string_equal(p.values[1].name, "cpu_utilization");
-	assert_true(has(&s, "... GPU utilization ... CPU utilization"));
+	assert_true(has(&s, "... GPU utilisation ... CPU utilisation"));
 	for (size_t row = 0; row < p.pivot.rows.n; row++) {
 		// GPU utilisation that was published does not stand under CPU utilisation
 		double value = pivot_at(&p.pivot, row, 0, 1)->repeats.mean;

@@ -49,9 +49,9 @@ static const struct example examples[] = {
 	{{.status = EXIT(1), OUTPUT(" 10 %\r 20 %\r")}, OUTCOME_CRASH, "exit status 1: 20 %"},
 	{{.status = EXIT(1), OUTPUT("\x1b[1mbold\xff\n")}, OUTCOME_CRASH,
 		"exit status 1: \\x1b[1mbold\\xff"},
-	{{.status = KILLED(SIGSEGV)}, OUTCOME_CRASH, "ended by SIGSEGV"},
-	{{.status = KILLED(35)}, OUTCOME_CRASH, "ended by signal 35"},
-	{{.status = EXIT(139)}, OUTCOME_CRASH, "ended by SIGSEGV (exit status 139)"},
+	{{.status = KILLED(SIGSEGV)}, OUTCOME_CRASH, "terminated by SIGSEGV"},
+	{{.status = KILLED(35)}, OUTCOME_CRASH, "terminated by signal 35"},
+	{{.status = EXIT(139)}, OUTCOME_CRASH, "terminated by SIGSEGV (exit status 139)"},
 	{{.status = EXIT(255)}, OUTCOME_CRASH, "exit status 255"},
 	{{.status = KILLED(SIGKILL)}, OUTCOME_CRASH,
 		"killed (SIGKILL); no sign that memory ran out"},
@@ -137,7 +137,7 @@ static const struct example examples[] = {
 	{{.status = EXIT(1),
 		 OUTPUT(ELASTIC_END
 			 "  rank      : 13 (local_rank: 5)\n  exitcode  : -11 (pid: 12)\n")},
-		OUTCOME_CRASH, "exit status 1: rank 13 was ended by SIGSEGV"},
+		OUTCOME_CRASH, "exit status 1: rank 13 was terminated by SIGSEGV"},
 	{{.status = EXIT(1),
 		 OUTPUT(ELASTIC_END
 			 "  rank      : 1\n  exitcode  : -9223372036854775808 (pid: 1)\n")},
@@ -153,7 +153,7 @@ static const struct example examples[] = {
 		 OUTPUT("Traceback (most recent call last):\n  File \"x.py\", line 3, in f\n"
 			"    raise ValueError(\"no\") from MemoryError()\nValueError: no\n")},
 		OUTCOME_CRASH, "exit status 1: ValueError: no"},
-	{{.status = KILLED(SIGTERM)}, OUTCOME_INTERRUPTED, "ended by SIGTERM"},
+	{{.status = KILLED(SIGTERM)}, OUTCOME_INTERRUPTED, "terminated by SIGTERM"},
 	{{.status = KILLED(SIGTERM),
 		 OUTPUT("slurmstepd-n1: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-01T00:00:00 "
 			"DUE "
@@ -168,16 +168,16 @@ static const struct example examples[] = {
 			"DUE TO TIME LIMIT ***\n")},
 		OUTCOME_TIME_LIMIT, "not done at the time limit of Slurm"},
 	{{.status = KILLED(SIGTERM), OUTPUT("*** JOB 7 ON n1 CANCELLED AT 2026 ***\n")},
-		OUTCOME_INTERRUPTED, "ended by SIGTERM"},
+		OUTCOME_INTERRUPTED, "terminated by SIGTERM"},
 	{{.status = KILLED(SIGINT), OUTPUT("KeyboardInterrupt\n")}, OUTCOME_INTERRUPTED,
-		"ended by SIGINT"},
-	{{.status = EXIT(130)}, OUTCOME_INTERRUPTED, "ended by SIGINT"},
-	{{.status = KILLED(SIGHUP)}, OUTCOME_INTERRUPTED, "ended by SIGHUP"},
+		"terminated by SIGINT"},
+	{{.status = EXIT(130)}, OUTCOME_INTERRUPTED, "terminated by SIGINT"},
+	{{.status = KILLED(SIGHUP)}, OUTCOME_INTERRUPTED, "terminated by SIGHUP"},
 	{{.status = EXIT(1),
 		 OUTPUT("torch.distributed.elastic.multiprocessing.api.SignalException: Process 12 "
 			"got "
 			"signal: 15\n")},
-		OUTCOME_INTERRUPTED, "ended by SIGTERM"},
+		OUTCOME_INTERRUPTED, "terminated by SIGTERM"},
 	{{.status = EXIT(77), OUTPUT("starting\nno GPU on this machine\n")}, OUTCOME_SKIPPED,
 		"no GPU on this machine"},
 	{{.status = EXIT(77)}, OUTCOME_SKIPPED, "exit status 77"},

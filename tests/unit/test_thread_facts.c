@@ -47,7 +47,7 @@ static void test_one_thread_computes(void **state)
 	assert_true(isnan(f.threads.team_cpus) && isnan(f.threads.team_outside));
 	struct text text = {0};
 	thread_facts_append(&text, &f.threads);
-	assert_string_equal(text.data, "first thread 0.8 CPUs");
+	assert_string_equal(text.data, "main thread 0.8 CPUs");
 	text_done(&text);
 }
 

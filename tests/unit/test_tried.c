@@ -214,9 +214,10 @@ static void test_words(void **state)
 	(void)state;
 	char reason[] = "the job failed";
 	struct setting_list list = one(SETTING_ENVIRONMENT, "OMP_NUM_THREADS=1");
-	expect_words(trial(list, 1.48, 1.41, 1.55), "tried: 1.48x (1.41 to 1.55), promised 1.5x");
+	expect_words(
+		trial(list, 1.48, 1.41, 1.55), "measured: 1.48x (1.41 to 1.55), estimated 1.5x");
 	expect_words(trial(list, 1, 0.9, 1.1),
-		"tried: gained nothing: 1.00x (0.90 to 1.10), promised 1.5x");
+		"measured: no significant gain: 1.00x (0.90 to 1.10), estimated 1.5x");
 	struct tried failed = trial(list, NAN, NAN, NAN);
 	failed.missing = reason;
 	expect_words(failed, "not tried: the job failed");

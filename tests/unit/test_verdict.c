@@ -124,8 +124,8 @@ static void test_starved_of_cpus(void **state)
 	o->cpu_seconds = 60;
 	assert_verdict(&a, BOTTLENECK_ONE_THREAD, "... train ... 2");
 	a.processes.n = 0;
-	static const char idle[] = "mostly idle: the job used 0.1 of 2 CPUs; what it "
-				   "waited for was not measured";
+	static const char idle[] =
+		"mostly idle: the job used 0.1 of 2 CPUs; its waits were not measured";
 	o->cpus_used = 0.1;
 	o->pressure.some[PRESSURE_CPU] = 0.05; // nobody waited for a CPU
 	assert_verdict(&a, BOTTLENECK_IDLE, idle);
@@ -189,7 +189,7 @@ static void test_failures(void **state)
 	a.overview.exit_signal = SIGSEGV;
 	a.overview.cpus_used = 3.9; // says nothing of a job that crashed
 	a.overview.outcome = (struct outcome_told){
-		OUTCOME_CRASH, (char[]){"ended by SIGSEGV"}, NULL};
+		OUTCOME_CRASH, (char[]){"terminated by SIGSEGV"}, NULL};
 	assert_verdict(&a, BOTTLENECK_FAILED, "... 60.0 s ... SIGSEGV");
 	a.overview.duration_s = a.overview.recorded_s = 0.5;
 	assert_verdict(&a, BOTTLENECK_FAILED, "... 500 ms ... SIGSEGV");
@@ -199,7 +199,7 @@ static void test_failures(void **state)
 	a.overview.outcome = (struct outcome_told){OUTCOME_SKIPPED, (char[]){"no GPU"}, NULL};
 	assert_verdict(&a, BOTTLENECK_UNKNOWN, "... 77 ... GPU");
 	a.overview.outcome = (struct outcome_told){
-		OUTCOME_INTERRUPTED, (char[]){"ended by SIGTERM"}, NULL};
+		OUTCOME_INTERRUPTED, (char[]){"terminated by SIGTERM"}, NULL};
 	assert_verdict(&a, BOTTLENECK_CPU, "... 3.9 ... 4");
 	a.overview.cpus_used = 2;
 	struct event_row event = {.kind = (char[]){"oom_kill"}, .text = (char[]){""}};

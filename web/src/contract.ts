@@ -247,7 +247,7 @@ export interface Iterations {
 	count: number;
 	steady: number;
 	warm_up: number;
-	/** Iterations after the warm-up that are left out because the framework compiled code in them, and their seconds. */
+	/** Iterations after the warm-up that are excluded because the framework compiled code in them, and their seconds. */
 	compiled: number;
 	compiled_s: number;
 	mean: number | null;

@@ -582,7 +582,7 @@ static void say_dependence(struct launcher *l)
 			getpid() == 1
 				? "strain is the first process of its pid namespace: if strain "
 				  "dies, the job ends"
-				: "strain leads its session: if strain dies, the job ends");
+				: "strain is the session leader: if strain dies, the job ends");
 	}
 }
 

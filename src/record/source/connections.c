@@ -61,7 +61,7 @@ static const struct metric tcp_metrics[N_TCP] = {
 	[TCP_RECEIVED] = {"strain.tcp.received", METRIC_COUNTER, "By", 1,
 		"Bytes that the job's TCP connections received from the other machine" OF_KERNEL},
 	[TCP_RETRANSMITTED] = {"strain.tcp.retransmitted", METRIC_COUNTER, "{packet}", 1,
-		"Packets to the other machine that were sent again" OF_KERNEL},
+		"Packets to the other machine that were retransmitted" OF_KERNEL},
 	[TCP_BUSY] = {"strain.tcp.busy_time", METRIC_COUNTER, "s", 1e-6,
 		"Time in which the busiest connection had data in transit or to be sent, and the "
 		"other side had room for them" OF_KERNEL},

@@ -74,7 +74,7 @@ static const struct metric profile_metrics[N_PROFILE] = {
 	[LOST] = {"strain.profile.samples.lost", METRIC_COUNTER, "{sample}", 1,
 		"Samples that the kernel dropped because they were not read in time."},
 	[THREADS] = {"strain.profile.threads", METRIC_GAUGE, "{thread}", 1,
-		"Number of sampled threads, at most 96; first threads of processes take "
+		"Number of sampled threads, at most 96; main threads of processes take "
 		"precedence."},
 };
 

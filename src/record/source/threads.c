@@ -66,14 +66,14 @@ enum { RUNNING_LOOKS = N_OF * N_THREAD_KINDS, ALONE, UNREAD, N_METRICS };
 			1, "Current number of threads: " who FROM}
 
 static const struct metric metrics[N_METRICS] = {
-	ROWS(THREAD_MAIN, "main", "the first thread of a training process"),
+	ROWS(THREAD_MAIN, "main", "the main thread of a training process"),
 	ROWS(THREAD_OPENMP, "openmp",
 		"the OpenMP team of a training process, without its "
-		"first thread"),
+		"main thread"),
 	ROWS(THREAD_BLAS, "blas", "the BLAS thread pool of a training process"),
 	ROWS(THREAD_POOL, "pool", "the framework's thread pool (Eigen, XLA, TBB)"),
 	ROWS(THREAD_DEVICE, "device", "autograd and device threads"),
-	ROWS(THREAD_PYTHON, "python", "Python threads other than the first"),
+	ROWS(THREAD_PYTHON, "python", "Python threads other than the main thread"),
 	ROWS(THREAD_UNNAMED, "unnamed", "threads of unknown purpose"),
 	ROWS(THREAD_OTHER, "other", "other threads of a training process"),
 	[RUNNING_LOOKS] = {"strain.threads.unnamed.running_looks", METRIC_COUNTER, "{look}", 1,
@@ -82,7 +82,7 @@ static const struct metric metrics[N_METRICS] = {
 		"(/proc/PID/task/TID/syscall)."},
 	[ALONE] = {"strain.threads.team.alone_time", METRIC_COUNTER, "s", 1e-6,
 		"CPU time of the busiest OpenMP, BLAS or unnamed thread beyond the time in "
-		"which the first thread ran or was ready. The first thread gave it no work in "
+		"which the main thread ran or was ready. The main thread gave it no work in "
 		"that time: it was probably spinning."},
 	[UNREAD] = {"strain.threads.unread", METRIC_GAUGE, "{thread}", 1,
 		"Threads of a training process that are not read, because there are more than "

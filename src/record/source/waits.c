@@ -38,7 +38,7 @@ enum {
 #define YOUNG_NS (200 * NS_PER_MS) // a process that ends before does not train
 #define ROW_NS (500 * NS_PER_MS) // between rows
 
-#define HELP(what) "Samples of the process's first thread that found it " what
+#define HELP(what) "Samples of the process's main thread that found it " what
 #define FROM " (/proc/PID/syscall, otherwise wchan; about 20 samples per second)."
 
 enum { LOOKS = N_DOINGS, N_WAIT_METRICS };
@@ -67,7 +67,7 @@ static const struct metric wait_metrics[N_WAIT_METRICS] = {
 	[DOING_OTHER] = {"strain.wait.other", METRIC_COUNTER, "{look}", 1,
 		HELP("waiting for something else, such as another thread of the process") FROM},
 	[LOOKS] = {"strain.wait.looks", METRIC_COUNTER, "{look}", 1,
-		"All samples of the process's first thread" FROM},
+		"All samples of the process's main thread" FROM},
 };
 
 // Looks in an iteration: each kind while taking a batch, and each kind in the rest of the
