@@ -7,8 +7,9 @@ rule):
 
 - A call with gradients is forward, and so is the time between the last one and backward (the loss).
   Calls in close succession, such as those of a recurrent cell, are one span.
-- A call of a model in evaluation mode is a validation: immediately if that model was seen to train,
-  else from the third in a row without gradients (one or two are a teacher's or a target network's).
+- A call of a model in evaluation mode is a validation: immediately if that model was just seen to train,
+  else from the third in a row without gradients (one or two are a teacher's or a target network's, which may have
+  been trained before).
 - Other calls without gradients are forward: a policy acts, or a generator makes the input of its
   critic. If a loader feeds the training, they begin no iteration: between its passes they make
   pictures or samples to look at.
@@ -25,6 +26,7 @@ GAP_NS = 100000  # calls no further apart are one span: between them is only the
 FIRST_TURN = 1, 1  # after the first step of the first epoch
 IN_A_ROW = 3  # calls of a model not known to train, until they are a validation
 MODELS_KEPT = 256
+JUST = 2  # backwards ago at most
 SEARCHED = 8  # arguments searched for a tensor
 
 TRAINS, EVALUATES, BESIDE = 1, 2, 3
@@ -46,7 +48,7 @@ class Calls:
         self.turn = None  # (epoch, number of the next iteration), if they are between two of a pass
         self.turned = None  # where such evaluations were so many last
         self.acts = False  # they follow each step: an agent acts, pictures are made, teachers are asked
-        self.trained = set()  # ids of modules called in training mode with gradients
+        self.trained = {}  # id of a module called in training mode with gradients: number of backwards then
         self.validates = False  # a validation is in progress
         self.samples = -1  # in the first call since the last backward
         self.environment = False  # one has run
@@ -83,8 +85,8 @@ class Calls:
         if self.row or self.validates:
             self._settle_row()
             self.end_validation()
-        if module.training and len(self.trained) < MODELS_KEPT:
-            self.trained.add(id(module))
+        if module.training and (len(self.trained) < MODELS_KEPT or id(module) in self.trained):
+            self.trained[id(module)] = self.loop.backwards
         self._span(now_ns)
 
     def _goes_beside(self, module, now_ns):
@@ -114,12 +116,16 @@ class Calls:
         self.row.append([now_ns, now_ns])
         if between and (len(self.row) < IN_A_ROW or self._follows_each_step()):
             return
-        if id(module) in self.trained or len(self.row) >= IN_A_ROW:
+        if self._just_trained(module) or len(self.row) >= IN_A_ROW:
             began_ns = self.row[0][0]
             self.row.clear()
             self.loop.validation_begins()
             self.loop.ring.begin(VALIDATION, began_ns)
             self.validates = True
+
+    def _just_trained(self, module):
+        trained = self.trained.get(id(module))
+        return trained is not None and self.loop.backwards - trained <= JUST
 
     def _follows_each_step(self):
         """Whether the evaluations are no validation: they also followed the step before, or follow the first."""

@@ -85,7 +85,7 @@ static void advise_in_place(struct advice_builder *b, const struct cause *cause)
 	words_append_place(&action, line->place, 60);
 	text_append_string(&action,
 		" once and write into them, instead of making new ones (torch.cat, "
-		"np.append, copies)");
+		"np.append, copies), or compute only the part that a step needs");
 	words_append_percent(&basis, line->share);
 	text_append_string(&basis, " of the samples of lines are there, outside all phases");
 	double share = fmax(cause->share.value, facts_share(b->f, PHASE_OTHER));
@@ -290,8 +290,7 @@ static double cpus_of_quota(const struct facts *f)
 
 static void say_quota(struct text *t, const struct facts *f, const struct cause *cause)
 {
-	text_append_string(t, "limited by its CPU quota of ");
-	words_append_counted(t, cpus_of_quota(f), "CPU");
+	cause_append_quota(t, cpus_of_quota(f));
 	text_append_string(t, ", which costs ");
 	cause_append_share(t, cause);
 }

@@ -207,7 +207,7 @@ const char *cause_gpu_better_use(const struct gpu_facts *g, bool pytorch)
 	}
 	if (g->sm_activity < SM_FEW) {
 		return gpu_memory_full(g) ? (pytorch ? "use torch.compile or CUDA graphs: the "
-		                                       "kernels are too small"
+						       "kernels are too small"
 						     : "fuse operations: the kernels are too small")
 		       : pytorch ? "use a larger batch, torch.compile or CUDA graphs: the kernels "
 		                   "are too small"

@@ -566,11 +566,18 @@ static double cpus_while_waiting(const struct facts *f)
 }
 
 // Making a pipeline anew uses few CPUs; filling its buffers with samples does.
-static void advise_pipeline_at_epochs(struct advice_builder *b)
+static void advise_pipeline_at_epochs(struct advice_builder *b, double share)
 {
 	double cpus = cpus_while_waiting(b->f);
 	if (cpus < PIPELINE_FILLS) {
 		advice_suggest_at_epochs(b, b->f->data_at_epochs);
+		if (share - b->f->data_at_epochs < WORTH) {
+			return;
+		}
+		advice_suggest_plain_at_most(b, share,
+			"keep prepared samples for the next epoch, if they fit in memory "
+			"(Dataset.cache() after the costly map)",
+			"later batches are late, too: each epoch prepares all samples again");
 		return;
 	}
 	struct text action = {0}, basis = {0};
@@ -643,7 +650,7 @@ static void advise_input(struct advice_builder *b, const struct cause *cause)
 		return;
 	}
 	if (at_epochs && f->pipeline) {
-		advise_pipeline_at_epochs(b);
+		advise_pipeline_at_epochs(b, cause->share.value);
 		return;
 	}
 	bool collects = lost_to_collections(f) >= WORTH;

@@ -21,6 +21,16 @@ double cause_code(const struct code_facts *code, enum code_class class)
 	return cause_sampled(code) ? known_or_zero(code->share[class]) : 0;
 }
 
+void cause_append_quota(struct text *t, double cpus)
+{
+	text_append_string(t, "limited by its CPU quota of ");
+	if (cpus < 1) {
+		text_format(t, "%.2g CPUs", cpus);
+	} else {
+		words_append_counted(t, cpus, "CPU");
+	}
+}
+
 void cause_append_share(struct text *t, const struct cause *cause)
 {
 	words_append_percent(t, cause->share.value);

@@ -93,6 +93,8 @@ void cause_advise_less_preparation(struct advice_builder *b, double share);
 void cause_append_main_line(struct text *t, const struct facts *f);
 // "1.9 of 2 CPUs".
 void cause_append_cpus(struct text *t, double used, double of);
+// "limited by its CPU quota of 0.35 CPUs": as it was set, but for thousandths.
+void cause_append_quota(struct text *t, double cpus);
 // Share of the samples in a class; 0 if there are none.
 double cause_code(const struct code_facts *code, enum code_class class);
 // Whether there are enough samples to tell what threads run.

@@ -601,8 +601,7 @@ static enum confidence judge_quota(const struct analysis *a, struct opinion *opi
 	if (!(o->throttled >= THROTTLED)) {
 		return CONFIDENCE_NONE;
 	}
-	text_append_string(&opinion->headline, "limited by its CPU quota of ");
-	words_append_counted(&opinion->headline, o->cpus, "CPU");
+	cause_append_quota(&opinion->headline, o->cpus);
 	text_append_string(&opinion->headline, ", used up in ");
 	words_append_percent(&opinion->headline, o->throttled);
 	text_append_string(&opinion->headline, " of the periods");

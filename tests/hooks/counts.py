@@ -38,6 +38,7 @@ class Count:
     def __init__(self):
         self.iterations = self.samples = self.epochs = 0
         self.phases, self.absent = [], []
+        self.most = {}  # how often a phase may occur
 
     def step(self, samples=None):
         """An iteration was done."""
@@ -1265,6 +1266,26 @@ def teacher(count):
         optimizer.zero_grad()
         count.step(10)
     count.absent += ["validation"]
+
+
+@case
+def taught(count):
+    """Distillation: the teacher is trained before, without a loader, then asked in each step."""
+    model, old = mlp(), mlp()
+    for learner, asked in ((old, None), (model, old.eval)):
+        optimizer = sgd(learner)
+        if asked:
+            asked()
+        for _ in range(40):
+            x = torch.randn(10, 8)
+            with torch.no_grad():
+                wanted = old(x) if asked else torch.zeros(10, 2)
+            functional.mse_loss(learner(x), wanted).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            count.step(10)
+    # The first times it is asked, it has just been trained.
+    count.most["validation"] = 2
 
 
 @case
