@@ -1236,10 +1236,9 @@ static enum grounds grounds_compute(const struct facts *f)
 		return GROUNDS_EXCLUSION; // the steps take the time, the GPU's or the host's
 	}
 	if (f->gpu.used) {
-		bool own = f->gpu.n_used > 0; // else its work may be that of others
-		return !own                      ? GROUNDS_EXCLUSION
-		       : f->gpu.busy >= GPU_BUSY ? GROUNDS_DIRECT
-		                                 : GROUNDS_INDIRECT;
+		// Without a process of the job on it, its work may be that of others.
+		bool own = f->gpu.n_used > 0 && f->gpu.busy >= GPU_BUSY;
+		return own ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
 	}
 	bool spins = cause_code(&f->code, CODE_SPINNING) >= 0.25;
 	bool seen = cause_sampled(&f->code) && leader_computes(f) >= MOST * step_share(f) && !spins;
