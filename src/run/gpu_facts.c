@@ -628,6 +628,7 @@ void gpu_facts_fill(const struct analysis *a, const struct stretch *stretch, str
 	for (size_t i = 0; i < o->n_gpus; i++) {
 		enum gpu_owner owner = gpu_owner(a, i);
 		ret->n += owner != GPU_OF_OTHERS;
+		ret->n_hidden += owner == GPU_OF_OTHERS;
 		if (owner != GPU_OF_OTHERS) {
 			ret->known = ret->known && use_of(a, o->gpus[i].entity) != USE_UNKNOWN;
 			enough = enough &&

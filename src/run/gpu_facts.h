@@ -50,6 +50,7 @@ enum gpu_slowing {
 // recorded.
 struct gpu_facts {
 	unsigned n; // GPUs that the job may use
+	unsigned n_hidden; // that its environment hides from it
 	unsigned n_used; // GPUs with a process of the job; 0 if not known
 	bool known; // whether the users of all of them are known
 	bool used; // the job uses one: known, or assumed because one that it may use

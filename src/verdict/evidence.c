@@ -33,6 +33,11 @@ static int evidence_put(
 static int put_busy(const struct gpu_facts *g, struct verdict *v)
 {
 	struct text value = {0};
+	if (g->n == 0 && g->n_hidden > 0) {
+		text_format(&value, "the job sees none: CUDA_VISIBLE_DEVICES hides %s",
+			g->n_hidden > 1 ? "all of this machine" : "that of this machine");
+		return evidence_put(v, "GPUs", &value, NAME_GPU_JOB_PROCESSES);
+	}
 	if (g->unused) {
 		text_format(&value, "no process of the job on %s",
 			g->n > 1 ? "the GPUs that it can use" : "the GPU that it can use");
