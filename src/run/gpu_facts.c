@@ -598,6 +598,7 @@ static void add_neighbour(const struct analysis *a, const struct stretch *stretc
 	const struct gpu_figures *gpu, struct gpu_facts *g)
 {
 	double busy = mean_since(a, gpu->entity, NAME_GPU_BUSY, stretch);
+	g->n_neighbours += busy >= BUSY_AT_ALL;
 	if (busy >= BUSY_AT_ALL && !(busy <= g->neighbour_busy)) {
 		g->neighbour_busy = busy;
 		g->neighbour_index = index_of(a, gpu->entity);

@@ -105,6 +105,7 @@ struct gpu_facts {
 	// The busiest GPU that the job does not use.
 	int neighbour_index; // -1: none was busy
 	double neighbour_busy;
+	unsigned n_neighbours; // that were busy
 };
 
 // Nothing known.

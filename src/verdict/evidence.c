@@ -215,6 +215,9 @@ static int put_neighbour(const struct gpu_facts *g, struct verdict *v)
 	text_format(&value, "GPU %d: ", g->neighbour_index);
 	words_append_percent(&value, g->neighbour_busy);
 	text_append_string(&value, " busy");
+	if (g->n_neighbours > 1) {
+		text_format(&value, " (the busiest of %u)", g->n_neighbours);
+	}
 	return evidence_put(v, "another program's", &value, NAME_GPU_BUSY);
 }
 
