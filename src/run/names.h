@@ -87,6 +87,8 @@
 #define NAME_GPU_ENERGY "hw.energy"
 #define NAME_GPU_RECEIVED "strain.gpu.pcie.host_to_device"
 #define NAME_GPU_SENT "strain.gpu.pcie.device_to_host"
+#define NAME_GPU_NVLINK_IN "strain.gpu.nvlink.receive"
+#define NAME_GPU_NVLINK_OUT "strain.gpu.nvlink.transmit"
 #define NAME_GPU_JOB_MEMORY "strain.gpu.job.memory.usage"
 #define NAME_GPU_JOB_PROCESSES "strain.gpu.job.processes"
 #define NAME_GPU_JOB_BUSY "strain.gpu.job.utilization"

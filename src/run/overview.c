@@ -790,6 +790,11 @@ static struct gpu_figures gpu_of(const struct known *k, const struct entity *ent
 		.to_device_bytes_per_s = tables_figure(
 			k->tables, id, NAME_GPU_RECEIVED, FIGURE_MEAN),
 		.from_device_bytes_per_s = tables_figure(k->tables, id, NAME_GPU_SENT, FIGURE_MEAN),
+		.nvlink_in_bytes_per_s = tables_figure(
+			k->tables, id, NAME_GPU_NVLINK_IN, FIGURE_MEAN),
+		.nvlink_out_bytes_per_s = tables_figure(
+			k->tables, id, NAME_GPU_NVLINK_OUT, FIGURE_MEAN),
+		.temperature_max_c = tables_figure(k->tables, id, NAME_GPU_TEMPERATURE, FIGURE_MAX),
 	};
 	gpu_power(k, id, &gpu);
 	return gpu;

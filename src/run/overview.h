@@ -42,6 +42,9 @@ struct gpu_figures {
 	double energy_joules;
 	double to_device_bytes_per_s; // PCIe, mean
 	double from_device_bytes_per_s;
+	double nvlink_in_bytes_per_s; // all links, mean
+	double nvlink_out_bytes_per_s;
+	double temperature_max_c;
 };
 
 struct device_figures { // a disk or a network interface

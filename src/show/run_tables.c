@@ -1179,6 +1179,9 @@ static const struct column gpu_columns[] = {
 	{"from_device_bytes_per_s", "FROM DEVICE", COLUMN_BYTES_PER_SECOND, 3},
 	{"power_w", "POWER (W)", COLUMN_NUMBER, 4},
 	{"energy_j", "ENERGY (J)", COLUMN_NUMBER, 5},
+	{"nvlink_in_bytes_per_s", "NVLINK IN", COLUMN_BYTES_PER_SECOND, 7},
+	{"nvlink_out_bytes_per_s", "NVLINK OUT", COLUMN_BYTES_PER_SECOND, 8},
+	{"temperature_max_c", "MAX. C", COLUMN_NUMBER, 6},
 	{"job", "THE JOB", COLUMN_LABEL, 1},
 };
 
@@ -1191,7 +1194,8 @@ int run_table_gpus(const struct analysis *a, struct table **ret)
 		table_text(*ret, 0, gpu->name);
 		const double figures[] = {gpu->busy, gpu->busy_p95, gpu->memory_peak_bytes,
 			gpu->memory_bytes, gpu->to_device_bytes_per_s, gpu->from_device_bytes_per_s,
-			gpu->power_watts, gpu->energy_joules};
+			gpu->power_watts, gpu->energy_joules, gpu->nvlink_in_bytes_per_s,
+			gpu->nvlink_out_bytes_per_s, gpu->temperature_max_c};
 		for (size_t c = 0; c < ARRAY_LENGTH(figures); c++) {
 			table_number(*ret, c + 1, figures[c]);
 		}
