@@ -8,9 +8,10 @@ shorter by itself, the next passes with gradients continue until they have laste
 together. A probe of a few seconds then contains validation, the boundary of an epoch, the
 checkpoint and the second epoch, each of which may be the peak of memory. The loader's order ends early, so that
 the loader hands out what its workers have prepared, and ends as it always does: no batch stays in
-shared memory while another loader is used. len(loader) is unchanged. Passes that are shorter by themselves are unchanged. A
-loader whose iterator never ends (strain_pass.is_endless) counts the batches of a pass in a generator, its `__iter__`: there
-the pass ends, and the next one goes on with the iterator's next batch. Keras' `fit` sees data that ends early, in training and validation; `predict` sees all of it.
+shared memory while another loader is used. len(loader) is unchanged. Passes that are shorter by themselves are
+unchanged. A loader whose iterator never ends (strain_pass.is_endless) counts the batches of a pass in a generator, its
+`__iter__`: there the pass ends, and the next one goes on with the iterator's next batch. Keras' `fit` sees data that
+ends early, in training and validation; `predict` sees all of it.
 
 The first pass without gradients after one with gradients lasts for a second, so that it shows whether memory
 grows with each of its batches: a validation that keeps its outputs has its peak at the end of a full pass, which
@@ -278,6 +279,7 @@ class Short:
         self._leave = leave  # tells that a script takes no more batches of its pass over a loader
         self._loader = torch.utils.data.DataLoader
         self._followed = set()  # classes of loaders with an __iter__ of their own
+        self._shortened = set()  # those whose passes are shortened there
         self._has_gradients = torch.is_grad_enabled
         self._in_worker = torch.utils.data.get_worker_info
         self._iterable = torch.utils.data.IterableDataset
@@ -310,6 +312,7 @@ class Short:
                 self._followed.add(owner)
                 if isgeneratorfunction(unwrap(owner.__iter__)):
                     self._patch(owner, "__iter__", self._wrap_passes)
+                    self._shortened.add(owner)
 
         return __init__
 
@@ -323,23 +326,29 @@ class Short:
     def _shorten(self, loader, passes):
         """The batches of one pass over a loader whose iterator never ends."""
         one = None
-        for batch in passes:
-            one = one or self._lengths.begin(self._has_gradients())
-            one.take(1)
-            yield batch
-            if one.is_over(one.taken):
-                passes.close()
-                self._leave(loader)
-                break
+        try:
+            for batch in passes:
+                one = one or self._lengths.begin(self._has_gradients())
+                one.take(1)
+                yield batch
+                if one.is_over(one.taken):
+                    self._leave(loader)
+                    break
+        finally:
+            passes.close()
         if one is not None:
+            one.take(0)
             one.end(lambda: len(loader), loader.num_workers)
+
+    def _shortened_in(self, kind):
+        return not self._shortened.isdisjoint(kind.__mro__)
 
     def _wrap_init(self, original):
         def __init__(iterator, *arguments, **options):
             iterator._strain_pass = None
             iterator._strain_asked = 0  # batches of this pass that were asked for
             loader = arguments[0] if arguments else options.get("loader")  # its workers are forked below
-            iterator._strain_endless = is_endless(loader, length_of(loader))
+            iterator._strain_endless = self._shortened_in(type(loader)) and is_endless(loader, length_of(loader))
             self._worker_batches = worker_batches(loader, self._iterable)
             original(iterator, *arguments, **options)
 

@@ -322,10 +322,13 @@ class PyTorch:
 
     def leave(self, loader):
         """This thread takes no more batches of its pass over the loader, although its iterator remains."""
-        loop, found = getattr(self.local, "loop", None), self.loaders.get(id(loader))
-        run = loop and loop.training
-        if run is not None and found and run.loader is found[1] and not run.complete():
-            run.left()
+        try:
+            loop, found = getattr(self.local, "loop", None), self.loaders.get(id(loader))
+            run = loop and loop.training
+            if run is not None and found and run.loader is found[1] and not run.complete():
+                run.left()
+        except Exception as error:
+            self.hook.fail(error)
 
     def _watch(self, iterator, run):
         """A deleted iterator gives no more batches: the loop left it early."""

@@ -13,6 +13,7 @@
 #include <limits.h>
 #include <malloc.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,6 +70,8 @@ static void describe_job_times(
 #define BEAT_MS 1000
 #define STATUS_UNKNOWN (-1)
 #define REAPED_TRIES 30 // of 10 ms
+#define CRASHED_END_S \
+	10 // in which a recorder with a crashed driver must end: something may be locked
 
 struct recorder {
 	const struct recorder_config *config;
@@ -685,6 +688,10 @@ static void finish(struct recorder *r)
 	}
 	beat(r);
 	const char *left = sampler_stop(r->sampler);
+	if (sampler_crashed(r->sampler)) {
+		signal(SIGALRM, SIG_DFL);
+		alarm(CRASHED_END_S);
+	}
 	if (r->node) {
 		node_stop_reading(r->node); // another one reads while this one writes
 	}

@@ -29,6 +29,7 @@
 // Shares of a link's rate.
 #define LINK_IN_USE 0.3
 #define LINK_NARROW 0.6
+#define LINK_READINGS 3u
 // A smaller share is not a cause: a monitor or a desktop.
 #define SHARED_WORTH 0.05
 
@@ -73,6 +74,7 @@ void gpu_facts_init(struct gpu_facts *g)
 		.to_device_rate = NAN,
 		.link_rate = NAN,
 		.link_best = NAN,
+		.link_busy = NAN,
 		.link_index = -1,
 		.memory_bytes = NAN,
 		.memory_peak_bytes = NAN,
@@ -187,11 +189,15 @@ static double mean_if_covered(const struct analysis *a, int64_t gpu, const char 
 	const struct stretch *stretch, const struct series *s, double sum, double time)
 {
 	double length = (double)(stretch->to_us - stretch->from_us);
-	bool ended = s->n > 1 && s->t_us[s->n - 1] < stretch->to_us &&
-	             (double)(s->t_us[s->n - 1] - stretch->from_us) < COVERED * length &&
-	             stretch->to_us - s->t_us[s->n - 1] > ENDED_INTERVALS *
-	                                                          (s->t_us[s->n - 1] - s->t_us[0]) /
-	                                                          (int64_t)(s->n - 1);
+	size_t known = 0, last = 0;
+	for (size_t i = 0; i < s->n; i++) {
+		last = isfinite(s->values[i]) ? i : last;
+		known += isfinite(s->values[i]);
+	}
+	bool ended = known > 1 && s->t_us[last] < stretch->to_us &&
+	             (double)(s->t_us[last] - stretch->from_us) < COVERED * length &&
+	             stretch->to_us - s->t_us[last] >
+	                     ENDED_INTERVALS * (s->t_us[last] - s->t_us[0]) / (int64_t)known;
 	return ended      ? NAN
 	       : time > 0 ? sum / time
 	                  : tables_figure(&a->tables, gpu, metric, FIGURE_MEAN);
@@ -521,7 +527,7 @@ double gpu_facts_shared(const struct gpu_facts *g)
 static double link_bytes(double generation, double width)
 {
 	static const double lane_bytes[] = {0, 250e6, 500e6, 985e6, 1969e6, 3938e6, 7563e6};
-	return generation >= 1 && generation < (double)ARRAY_LENGTH(lane_bytes)
+	return generation >= 1 && generation < (double)ARRAY_LENGTH(lane_bytes) && width >= 1
 	               ? width * lane_bytes[(size_t)generation]
 	               : NAN;
 }
@@ -529,36 +535,43 @@ static double link_bytes(double generation, double width)
 bool gpu_facts_link_narrow(const struct gpu_facts *g)
 {
 	// An idle GPU lowers its link by itself.
-	bool in_use = g->to_device_rate >= LINK_IN_USE * g->link_rate || g->busy >= LINK_IN_USE;
+	bool in_use = g->to_device_rate >= LINK_IN_USE * g->link_rate ||
+	              g->link_busy >= LINK_IN_USE;
 	return in_use && g->link_rate <= LINK_NARROW * g->link_best;
 }
 
-// The largest value of a state; NAN: none was read.
-static double most_of(const struct analysis *a, int64_t gpu, const char *metric)
+// The largest value of a state within the stretch; NAN: it was read too rarely to be the largest.
+static double most_of(
+	const struct analysis *a, int64_t gpu, const char *metric, const struct stretch *stretch)
 {
 	struct series s = {0};
 	double most = NAN;
-	if (!a->tables.reader ||
-		reader_series(a->tables.reader, gpu, metric, INT64_MIN, INT64_MAX, &s, NULL) < 0) {
+	size_t n = 0;
+	if (!a->tables.reader || reader_series(a->tables.reader, gpu, metric, stretch->from_us,
+					 stretch->to_us, &s, NULL) < 0) {
 		return NAN;
 	}
 	for (size_t i = 0; i < s.n; i++) {
 		most = fmax(most, s.values[i]); // fmax ignores NAN
+		n += isfinite(s.values[i]);
 	}
 	series_done(&s);
-	return most;
+	return n >= LINK_READINGS ? most : NAN;
 }
 
 // The link as fast as it was seen: it is slower while the GPU is idle.
-static void add_link(const struct analysis *a, const struct gpu_figures *gpu, struct gpu_facts *g)
+static void add_link(const struct analysis *a, const struct stretch *stretch,
+	const struct gpu_figures *gpu, struct gpu_facts *g)
 {
 	const struct entity *entity = entity_find(&a->tables.entities, gpu->entity);
-	if (g->to_device_rate >= gpu->to_device_bytes_per_s) {
+	bool faster = gpu->to_device_bytes_per_s > g->to_device_rate;
+	if (!faster && isfinite(g->to_device_rate)) {
 		return;
 	}
-	double generation = most_of(a, gpu->entity, NAME_GPU_LINK_GENERATION);
-	double width = most_of(a, gpu->entity, NAME_GPU_LINK_WIDTH);
+	double generation = most_of(a, gpu->entity, NAME_GPU_LINK_GENERATION, stretch);
+	double width = most_of(a, gpu->entity, NAME_GPU_LINK_WIDTH, stretch);
 	g->to_device_rate = gpu->to_device_bytes_per_s;
+	g->link_busy = mean_since(a, gpu->entity, NAME_GPU_BUSY, stretch);
 	g->link_best = entity ? link_bytes(entity_number(entity, "pcie_generation_max"),
 					entity_number(entity, "pcie_width_max"))
 	                      : NAN;
@@ -614,7 +627,7 @@ static void add_own(const struct analysis *a, const struct stretch *stretch,
 	g->used = g->used || use == USE_SOME || gpu->busy >= BUSY_AT_ALL || filled(a, gpu->entity);
 	add_busy(a, stretch, gpu, g);
 	add_sharing(a, stretch, gpu->entity, g);
-	add_link(a, gpu, g);
+	add_link(a, stretch, gpu, g);
 	add_memory(gpu, g);
 	add_errors(a, gpu->entity, g);
 	add_events(a, gpu->entity, g);
@@ -626,6 +639,7 @@ void gpu_facts_fill(const struct analysis *a, const struct stretch *stretch, str
 	bool enough = true;
 	gpu_facts_init(ret);
 	ret->known = true;
+	ret->held = holds_memory(a);
 	for (size_t i = 0; i < o->n_gpus; i++) {
 		enum gpu_owner owner = gpu_owner(a, i);
 		ret->n += owner != GPU_OF_OTHERS;

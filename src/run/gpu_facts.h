@@ -56,6 +56,7 @@ struct gpu_facts {
 	bool used; // the job uses one: known, or assumed because one that it may use
 	           // was busy or its memory filled
 	bool unused; // known: the job used none
+	bool held; // the hooks saw a framework hold memory of one
 	bool divided; // the busiest is divided (MIG)
 	// The busiest GPU of the job.
 	int index; // NVML's number; -1: there is none
@@ -89,11 +90,13 @@ struct gpu_facts {
 	// Links and memory.
 	double to_device_rate; // of the busiest link
 	double link_rate; // what that link can do, as fast as it was seen
-	double link_best; // what the GPU and its slot can do
+	double link_best; // what the GPU says that it can do
+	double link_busy; // of that GPU
 	unsigned link_generation, link_width; // as seen; 0: not known
 	int link_index;
 	double memory_bytes; // of the fullest; of a divided one its instance's
 	double memory_peak_bytes;
+	bool reserves; // the framework takes all memory at its start
 	// Errors that the GPUs of the job counted, and the GPU with most errors of the worst kind.
 	double errors[N_GPU_ERRORS];
 	int errors_index; // -1: there were none
@@ -119,7 +122,7 @@ double gpu_facts_throttled(const struct gpu_facts *g);
 double gpu_facts_shared(const struct gpu_facts *g);
 // What lowered the clock, as the subject of a sentence.
 const char *gpu_slowing_words(enum gpu_slowing slowing);
-// Whether the link to the busiest receiver is much slower than the GPU and its slot allow, in use.
+// Whether the link to the busiest receiver is much slower than the GPU allows, in use.
 bool gpu_facts_link_narrow(const struct gpu_facts *g);
 // Whether a GPU of the job is faulty: uncorrected errors, an Xid of a fault, or it disappeared.
 bool gpu_facts_fault(const struct gpu_facts *g);

@@ -355,12 +355,13 @@ void growth_fill(const struct run_tables *tables, const struct overview *overvie
 	}
 }
 
-// Whether processes of the job use the GPU, and no others: all that it holds is the job's then.
-static bool is_of_job(const struct known *k, int64_t gpu)
+// The metric of what the job holds of a GPU: all that is in use, if no other program uses it (this
+// is read more often), else that of the job's processes. NULL: the job does not use the GPU.
+static const char *gpu_memory_of_job(const struct known *k, int64_t gpu)
 {
 	double own = tables_figure(k->tables, gpu, NAME_GPU_JOB_PROCESSES, FIGURE_MAX);
 	double others = tables_figure(k->tables, gpu, NAME_GPU_OTHERS, FIGURE_MAX);
-	return own > 0 && others <= 0;
+	return !(own > 0) ? NULL : others <= 0 ? NAME_GPU_MEMORY : NAME_GPU_JOB_MEMORY;
 }
 
 void growth_fill_gpus(const struct run_tables *tables, const struct overview *overview,
@@ -371,20 +372,21 @@ void growth_fill_gpus(const struct run_tables *tables, const struct overview *ov
 	for (size_t i = 0; i < overview->n_gpus; i++) {
 		const struct gpu_figures *gpu = &overview->gpus[i];
 		const struct entity *entity = entity_find(&tables->entities, gpu->entity);
+		const char *metric = gpu_memory_of_job(k, gpu->entity);
 		struct series s = {0};
-		if (!tables->reader || !entity || phases->steady < STEADY_MIN ||
-			!is_of_job(k, gpu->entity) ||
-			!read_sum(k, gpu->entity, NAME_GPU_MEMORY, NULL, 0, &s)) {
+		if (!tables->reader || !entity || phases->steady < STEADY_MIN || !metric ||
+			!read_sum(k, gpu->entity, metric, NULL, 0, &s)) {
 			continue;
 		}
 		struct candidate found = judge(k, gpu->entity, &s);
 		struct growth of = growth_none;
 		set_found(k, &found, &of);
 		of.gpu = (int)fmin(fmax(0, entity_number(entity, "index")), 1e6);
-		if (found.leak && of.bytes_per_s > 0) {
-			of.full_in_s = fmax(0, gpu->memory_bytes - found.last) / of.bytes_per_s;
+		double left = gpu->memory_bytes - gpu->memory_peak_bytes; // all programs'
+		if (found.leak && of.bytes_per_s > 0 && isfinite(left)) {
+			of.full_in_s = fmax(0, left) / of.bytes_per_s;
 		}
-		bool sooner = of.leak && (!ret->leak || of.full_in_s < ret->full_in_s);
+		bool sooner = of.leak && (!ret->leak || !(of.full_in_s >= ret->full_in_s));
 		*ret = sooner ? of : *ret;
 	}
 }

@@ -3,7 +3,7 @@
 //
 // Whether memory grows with the iterations, and how fast: memory that cannot be dropped (anonymous
 // and shared, no page cache), of the job and of each process that trains, against the number of the
-// iteration, without warm-up. The same for the memory of a GPU that only the job uses.
+// iteration, without warm-up. The same for the memory of GPUs.
 //
 // A leak is reported if the memory that is never freed again (at each time, the minimum from then
 // on) grows by 64 MB, and in each quarter of the iterations by at least half of its even share.

@@ -137,7 +137,7 @@ static json_t *job_json(const struct overview *o)
 }
 
 // Growth of memory over iterations; also set if it is not a leak.
-static json_t *growth_json(const struct growth *growth)
+static json_t *growth_json(const struct growth *growth, bool of_gpu)
 {
 	json_t *json = json_object();
 	json_object_set_new(json, "leak", json_boolean(growth->leak));
@@ -146,8 +146,9 @@ static json_t *growth_json(const struct growth *growth)
 	put(json, "bytes_per_s", growth->bytes_per_s);
 	put(json, "gained_bytes", growth->gained_bytes);
 	put(json, "full_in_s", growth->full_in_s);
-	if (growth->gpu >= 0) {
-		json_object_set_new(json, "gpu", json_integer(growth->gpu));
+	if (of_gpu) {
+		json_object_set_new(
+			json, "gpu", growth->gpu >= 0 ? json_integer(growth->gpu) : json_null());
 	}
 	return json;
 }
@@ -451,11 +452,8 @@ int run_json_write(const struct analysis *a, const struct digest *priced, FILE *
 	int failed = json_object_set_new(json, "run", facts_json(a));
 	failed |= json_object_set_new(json, "verdict", verdict_json(a));
 	json_t *job = job_json(&a->overview);
-	failed |= json_object_set_new(job, "memory_growth", growth_json(&a->growth));
-	if (a->gpu_growth.leak) {
-		failed |= json_object_set_new(
-			job, "gpu_memory_growth", growth_json(&a->gpu_growth));
-	}
+	failed |= json_object_set_new(job, "memory_growth", growth_json(&a->growth, false));
+	failed |= json_object_set_new(job, "gpu_memory_growth", growth_json(&a->gpu_growth, true));
 	failed |= json_object_set_new(json, "job", job);
 	failed |= json_object_set_new(json, "allocation", allocation_json(a));
 	failed |= json_object_set_new(json, "energy", energy_json(a));

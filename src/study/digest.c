@@ -435,6 +435,8 @@ static size_t list_events(const struct analysis *a, struct text *warning, struct
 {
 	size_t n = 0;
 	growth_append_warning(warning, &a->growth);
+	text_append_string(warning, a->growth.leak && a->gpu_growth.leak ? "; " : "");
+	growth_append_warning(warning, &a->gpu_growth);
 	for (size_t i = 0; a->implausible && i < a->implausible->n; i++) {
 		text_format(left_out, "%s%s", i ? "; " : "discarded: ", a->implausible->items[i]);
 	}

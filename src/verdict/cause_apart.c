@@ -490,7 +490,9 @@ static void advise_leak(struct advice_builder *b, const struct cause *cause)
 	advice_suggest_unknown(b,
 		"do not keep results of earlier iterations (store loss.item() instead of loss; do "
 		"not let lists grow)",
-		"unreclaimable memory grew from the first iterations to the last");
+		b->f->growth.leak
+			? "unreclaimable memory grew from the first iterations to the last"
+			: "memory of the GPU grew from the first iterations to the last");
 }
 
 // Rows --------------------------------------------------------------------------------------------

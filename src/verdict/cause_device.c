@@ -192,10 +192,10 @@ static void gpu_append_use(struct text *t, const struct gpu_facts *g)
 	}
 }
 
-// A larger batch does not fit a GPU whose memory is nearly in use.
+// A larger batch does not fit a GPU whose memory is nearly in use, unless the framework takes all.
 static bool gpu_memory_full(const struct gpu_facts *g)
 {
-	return g->memory_peak_bytes >= MEMORY_FULL * g->memory_bytes;
+	return !g->reserves && g->memory_peak_bytes >= MEMORY_FULL * g->memory_bytes;
 }
 
 // How to use a busy GPU better.
@@ -630,11 +630,12 @@ static double dispatches(const struct facts *f)
 	return known ? fmax(0, fmin(used, facts_share(f, PHASE_OTHER))) : 0;
 }
 
-// Share of the time in which the link to the GPU is full while the GPU has no work; 0: not full.
+// Share of the time in which the link to the GPU is at work while the GPU has none, at least:
+// copies may overlap with computing. 0: it is not busy.
 static double link_takes(const struct facts *f)
 {
 	double used = gpu_known(f) ? f->gpu.to_device_rate / f->gpu.link_rate : NAN;
-	return used >= LINK_BUSY ? fmin(used, 1 - f->gpu.busy) : 0;
+	return used >= LINK_BUSY ? fmax(0, fmin(1, used) - f->gpu.busy) : 0;
 }
 
 static double transfers(const struct facts *f)
@@ -1842,7 +1843,7 @@ static void say_transfer(struct text *t, const struct facts *f, const struct cau
 	}
 	if (gpu_facts_link_narrow(&f->gpu)) {
 		text_append_string(t, "; the link of GPU ");
-		text_format(t, "%d is slower than the GPU and its slot allow", f->gpu.link_index);
+		text_format(t, "%d is slower than the GPU allows", f->gpu.link_index);
 	}
 }
 
@@ -1855,7 +1856,7 @@ static void advise_transfer(struct advice_builder *b, const struct cause *cause)
 					    "riser (nvidia-smi -q)");
 		text_append_string(&basis, "it ran at ");
 		words_append_bytes_of(&basis, b->f->gpu.link_rate, b->f->gpu.link_best);
-		text_append_string(&basis, "/s that the GPU and its slot allow");
+		text_append_string(&basis, "/s that the GPU allows");
 		advice_suggest_at_most(b, cause->share.value * faster, &action, &basis);
 	}
 	if (b->f->loader_at) {

@@ -153,7 +153,7 @@ static int put_link(const struct gpu_facts *g, struct verdict *v)
 	text_format(&value, "PCIe generation %u with %u lane%s: ", g->link_generation,
 		g->link_width, g->link_width == 1 ? "" : "s");
 	words_append_bytes_of(&value, g->link_rate, g->link_best);
-	text_append_string(&value, "/s that the GPU and its slot allow");
+	text_append_string(&value, "/s that the GPU allows");
 	return evidence_put(v, "GPU link", &value, NAME_GPU_LINK_WIDTH);
 }
 
@@ -409,8 +409,8 @@ static void find_others(const struct analysis *a, int64_t process, struct memory
 	}
 }
 
-// Of GPUs that only the job uses: what they hold more than at the start of the recording. The
-// driver's lists of processes, which are read once a second, are too coarse for it.
+// What GPUs hold more than at the start of the recording. Where other programs use them, too, the
+// memory of the job's processes, which is read once a second: mostly too rarely for a value.
 static void find_gpu(const struct analysis *a, struct memory_breakdown *h)
 {
 	int64_t start_us, end_us;
@@ -420,13 +420,14 @@ static void find_gpu(const struct analysis *a, struct memory_breakdown *h)
 	for (size_t i = 0; i < a->overview.n_gpus; i++) {
 		int64_t gpu = a->overview.gpus[i].entity;
 		struct series s = {0};
-		bool own = tables_figure(&a->tables, gpu, NAME_GPU_JOB_PROCESSES, FIGURE_MAX) > 0 &&
-		           tables_figure(&a->tables, gpu, NAME_GPU_OTHERS, FIGURE_MAX) <= 0;
-		if (!own || reader_series(a->tables.reader, gpu, NAME_GPU_MEMORY, INT64_MIN,
-				    INT64_MAX, &s, NULL) < 0) {
+		bool own = tables_figure(&a->tables, gpu, NAME_GPU_JOB_PROCESSES, FIGURE_MAX) > 0;
+		bool alone = tables_figure(&a->tables, gpu, NAME_GPU_OTHERS, FIGURE_MAX) <= 0;
+		const char *metric = alone ? NAME_GPU_MEMORY : NAME_GPU_JOB_MEMORY;
+		if (!own || reader_series(a->tables.reader, gpu, metric, INT64_MIN, INT64_MAX, &s,
+				    NULL) < 0) {
 			continue;
 		}
-		double before = s.n > 0 && s.t_us[0] < start_us ? s.values[0] : NAN;
+		double before = !alone ? 0 : s.n > 0 && s.t_us[0] < start_us ? s.values[0] : NAN;
 		double began = gauge_within(&s, start_us, GPU_NEAR_US);
 		double grew = more(gauge_most(&s, start_us), began);
 		h->bytes[HOLDING_GPU_MODEL] = words_sum(

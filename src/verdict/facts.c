@@ -1769,8 +1769,6 @@ void facts_doubt_waits(struct facts *f)
 	}
 }
 
-// Where the driver does not say whose work a GPU does, a training thread that itself computes for
-// most of the time does not wait for it: the work is taken for that of others.
 void facts_doubt_gpu(struct facts *f)
 {
 	static const enum code_class own[] = {CODE_KERNELS, CODE_FRAMEWORK, CODE_INTERPRETER};
@@ -1779,7 +1777,9 @@ void facts_doubt_gpu(struct facts *f)
 		computes += known_or_zero(f->code.share[own[i]]);
 	}
 	computes *= known_or_zero(f->code.cpus);
-	bool told = f->gpu.n_used > 0 || f->code.samples < SAMPLES_ENOUGH;
+	// A loop that launches kernels computes, too, but partly in the driver.
+	bool told = f->gpu.n_used > 0 || f->gpu.held || f->code.samples < SAMPLES_ENOUGH ||
+	            f->code.share[CODE_DRIVER] >= DRIVER_CALLS;
 	f->gpu.used = f->gpu.used && (told || computes < MOST);
 }
 
@@ -1826,6 +1826,7 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 	facts_doubt_data(ret);
 	thread_facts_fill(a, analysis_trainer(a), &stretch, ret);
 	facts_doubt_gpu(ret);
+	ret->gpu.reserves = ret->framework == FRAMEWORK_KERAS;
 	facts_doubt_waits(ret);
 }
 
@@ -1932,7 +1933,7 @@ static void check_counts(
 	plausible_check("loader workers that are blocked", &f->workers.blocked, workers, notes);
 	plausible_check("loader workers ready without a CPU", &f->workers.queued, workers, notes);
 	plausible_check("bytes per second to the GPU while training", &f->gpu.to_device_rate,
-		f->gpu.link_rate * PLAUSIBLE_ERROR, notes);
+		f->gpu.link_best * PLAUSIBLE_ERROR, notes);
 }
 
 static void check_shares(

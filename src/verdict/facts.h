@@ -410,6 +410,8 @@ bool facts_one_thread(const struct facts *f, double feeding, bool set_to_one);
 void facts_doubt_data(struct facts *f);
 // Counts waits in that phase for the framework's own threads as computing.
 void facts_doubt_waits(struct facts *f);
+// Where the driver does not say whose work a GPU does, and the training thread itself computes for
+// most of the time without calling that driver: takes the work for that of others.
 void facts_doubt_gpu(struct facts *f);
 // Sets everything to "not known".
 void facts_init(struct facts *f);

@@ -263,6 +263,8 @@
 #define MEMORY_FULL 0.9
 // Share of a link's rate from which it may be what a job waits for.
 #define LINK_BUSY 0.5
+// Share of a training thread's samples in the GPU's driver, which shows that it uses a GPU.
+#define DRIVER_CALLS 0.01
 // Difference between the ranks' shares of waiting.
 #define IMBALANCE 0.10
 // Share of an iteration by which a wait or a phase of the slowest rank is longer than that of all

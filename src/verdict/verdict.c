@@ -481,7 +481,7 @@ static void append_less_memory(const struct analysis *a, struct text *t)
 			&a->tables, gpu->entity, NAME_GPU_OTHERS_MEMORY, FIGURE_MAX);
 		if (gpu_owner(a, i) == GPU_OF_JOB && others >= OTHERS_HOLD * gpu->memory_bytes) {
 			text_append_string(
-				t, "use a GPU that no other program uses (another one held up to ");
+				t, "use a GPU that no other program uses (others held up to ");
 			words_append_bytes_of(t, others, gpu->memory_bytes);
 			text_append_string(t, "), or a smaller batch");
 			return;

@@ -379,6 +379,55 @@ static void sentences_and_advice_fit(void **state)
 }
 
 // However sure the phases are: what nothing else supports, or is seen too seldom, is not sure.
+static void a_thread_that_computes_waits_for_no_unknown_gpu(void **state)
+{
+	(void)state;
+	struct facts f = gpu(0.95);
+	f.gpu.known = false;
+	f.gpu.n_used = 0;
+	f.code.samples = 200;
+	f.code.cpus = 1;
+	f.code.share[CODE_INTERPRETER] = 0.7;
+	struct facts asleep = f, calls = f, held = f;
+	facts_doubt_gpu(&f);
+	assert_false(f.gpu.used);
+	asleep.code.cpus = 0.1;
+	facts_doubt_gpu(&asleep);
+	assert_true(asleep.gpu.used);
+	calls.code.share[CODE_DRIVER] = 0.05;
+	facts_doubt_gpu(&calls);
+	assert_true(calls.gpu.used);
+	held.gpu.held = true;
+	facts_doubt_gpu(&held);
+	assert_true(held.gpu.used);
+	// Its load says nothing of the job where nobody knows.
+	struct causes c;
+	causes_find(&asleep, &c);
+	assert_int_equal(causes_confidence(&asleep, &c), CONFIDENCE_MEDIUM);
+	struct facts unknown = gpu(NAN);
+	_cleanup_text_ struct text headline = {0};
+	causes_find(&unknown, &c);
+	causes_append_headline(&headline, &unknown, &c.items[0]);
+	assert_non_null(strstr(headline.data, "how busy the GPU was is not known"));
+	assert_int_equal(causes_confidence(&unknown, &c), CONFIDENCE_LOW);
+}
+
+static void a_full_link_takes_what_the_gpu_leaves(void **state)
+{
+	(void)state;
+	struct facts f = gpu(0.3);
+	struct causes c;
+	f.gpu.to_device_rate = 0.8e9;
+	f.gpu.link_rate = 1e9;
+	f.gpu.link_best = 16e9;
+	f.gpu.link_busy = 0.3;
+	causes_find(&f, &c);
+	assert_float_equal(causes_get(&c, BOTTLENECK_TRANSFER)->share.value, 0.5, 1e-6);
+	f.gpu.to_device_rate = 0.4e9;
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_TRANSFER));
+}
+
 static void what_is_not_known_is_not_sure(void **state)
 {
 	(void)state;
@@ -2290,6 +2339,8 @@ int main(void)
 		cmocka_unit_test(a_rank_whose_data_are_on_their_way_waits_for_the_network),
 		cmocka_unit_test(a_helping_thread_hides_no_queue),
 		cmocka_unit_test(sentences_and_advice_fit),
+		cmocka_unit_test(a_thread_that_computes_waits_for_no_unknown_gpu),
+		cmocka_unit_test(a_full_link_takes_what_the_gpu_leaves),
 		cmocka_unit_test(what_is_not_known_is_not_sure),
 		cmocka_unit_test(both_parts_of_a_wait_are_told),
 		cmocka_unit_test(reads_alone_do_not_say_who_waits),

@@ -187,6 +187,42 @@ static void test_a_gpu_falls_off_the_bus(void **state)
 	recording_free(r);
 }
 
+static void test_a_driver_that_knows_no_answer_for_a_second(void **state)
+{
+	(void)state;
+	char script[4096];
+	snprintf(script, sizeof(script), "%sat 1000 gpu * lost 999\nat 2500 gpu * lost 0\n",
+		training);
+	struct recording *r = record(HOST_PIDS, NULL, script);
+	play(r, 5000);
+	assert_null(event(r, "gpu_lost"));
+	assert_true(last_row(r, gpu(0), "strain.gpu.clock.sm").t_us > 4000000);
+	recording_free(r);
+}
+
+static void test_a_counter_of_energy_that_steps_back(void **state)
+{
+	(void)state;
+	needs_new_driver();
+	char script[4096];
+	snprintf(script, sizeof(script), "%sat 2500 gpu 0 energy 5\n", training);
+	struct recording *r = record(HOST_PIDS, NULL, script);
+	play(r, 5000);
+	assert_string_equal(
+		missing_reason(r, gpu(0), "hw.energy"), "the counter of energy stepped back");
+	recording_free(r);
+}
+
+// No process has a pid above the kernel's limit.
+static void test_pids_of_another_namespace(void **state)
+{
+	(void)state;
+	struct recording *r = record(HOST_PIDS, NULL, "gpu 0 processes 4200001:5000\n");
+	play(r, 5000);
+	assert_int_equal(count_rows(r, gpu(0), "strain.gpu.job.processes"), 0);
+	recording_free(r);
+}
+
 static void test_a_driver_that_knows_no_answer_any_more(void **state)
 {
 	(void)state;
@@ -611,6 +647,9 @@ int main(void)
 		cmocka_unit_test(test_what_is_not_supported_is_asked_once),
 		cmocka_unit_test(test_a_gpu_falls_off_the_bus),
 		cmocka_unit_test(test_a_driver_that_knows_no_answer_any_more),
+		cmocka_unit_test(test_a_driver_that_knows_no_answer_for_a_second),
+		cmocka_unit_test(test_a_counter_of_energy_that_steps_back),
+		cmocka_unit_test(test_pids_of_another_namespace),
 		cmocka_unit_test(test_an_error_that_passes_is_a_gap),
 		cmocka_unit_test(test_process_lists_of_every_size),
 		cmocka_unit_test(test_process_lists_that_lie),

@@ -33,7 +33,7 @@ static void test_what_is_possible_stays(void **state)
 	f.workers.cpus = 1.9;
 	f.share[PHASE_DATA].value = 1;
 	f.gpu.to_device_rate = 12e9;
-	f.gpu.link_rate = 15.8e9;
+	f.gpu.link_rate = f.gpu.link_best = 15.8e9;
 	before = f;
 	facts_check_plausible(&machine, &f, &notes);
 	assert_memory_equal(&f, &before, sizeof(f));
@@ -52,7 +52,7 @@ static void test_what_is_not_is_left_out_and_noted(void **state)
 	f.share[PHASE_FORWARD].value = -0.1;
 	f.training_s = 57.6;
 	f.gpu.to_device_rate = 40e9;
-	f.gpu.link_rate = 15.8e9;
+	f.gpu.link_rate = f.gpu.link_best = 15.8e9;
 	f.storage.read_rate = 1e15;
 	f.cpus_used = INFINITY;
 	facts_check_plausible(&machine, &f, &notes);

@@ -609,9 +609,13 @@ static int ask_driver_aside(struct answer *ret, struct error *e)
 	}
 	int status = 0;
 	// A crash closes the pipe before the process can be reaped.
-	for (int i = 0; !answered && i < CRASH_TRIES && waitpid(pid, &status, WNOHANG) != pid;
-		i++) {
+	pid_t ended = answered ? pid : 0;
+	for (int i = 0; ended != pid && i < CRASH_TRIES; i++) {
 		nanosleep(&(struct timespec){.tv_nsec = 2 * NS_PER_MS}, NULL);
+		ended = waitpid(pid, &status, WNOHANG);
+	}
+	if (!answered && ended == pid && WIFEXITED(status)) {
+		return error_set(e, EIO, "the driver could not be asked");
 	}
 	if (!answered && WIFSIGNALED(status)) {
 		return error_set(

@@ -225,8 +225,7 @@ struct lane_thread {
 	const struct source *_Atomic at; // that is being opened or read
 	_Atomic uint64_t at_ns; // since when
 	stack_t stack; // for signals, before ours
-	_Atomic int
-		crashed; // the signal by which a driver's library would have ended the process; 0
+	_Atomic int crashed; // the signal of a driver's library that crashed; 0: none did
 	_Atomic uint64_t due, late, missed;
 	_Atomic bool stop;
 	_Atomic unsigned asked, answered; // sampler_read_now
@@ -393,7 +392,9 @@ static void lane_close_sources(struct lane_thread *lane)
 	for (size_t i = 0; i < lane->n_slots; i++) {
 		if (lane->slots[i].state != closed) {
 			closed = lane->slots[i].state;
+			lane_enter(lane, source_list[lane->slots[i].source]);
 			source_list[lane->slots[i].source]->close(closed);
+			lane_enter(lane, NULL);
 		}
 	}
 	lane->n_slots = 0;
@@ -596,7 +597,9 @@ static void lane_end_sources(struct lane_thread *lane)
 		struct slot *slot = &lane->slots[i];
 		const struct source *source = source_list[slot->source];
 		if (source->end && slot->state != ended) {
+			lane_enter(lane, source);
 			source->end(slot->state, lane->sink, clock_monotonic_ns());
+			lane_enter(lane, NULL);
 		}
 		ended = slot->state;
 	}
@@ -606,8 +609,9 @@ static void lane_end_sources(struct lane_thread *lane)
 //
 // A driver's library that crashes must not end the recording. Its thread stays where it is, for
 // ever, as with a driver that does not answer: nothing of the library is called again. What it
-// locked remains locked; if that is a lock of the allocator's, the others wait for it, and the
-// launcher ends the recording.
+// locked remains locked; if others wait for that, the recorder ends by its own alarm after the job
+// (recorder.c), and the launcher closes the file. The handlers are the process's, hence globals;
+// one sampler calls drivers at a time.
 
 static const int crash_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 static struct sigaction crash_before[ARRAY_LENGTH(crash_signals)];
@@ -623,7 +627,8 @@ static void crash_handle(int number)
 	}
 	for (size_t i = 0; i < ARRAY_LENGTH(crash_signals); i++) {
 		if (crash_signals[i] == number) {
-			sigaction(number, &crash_before[i], NULL); // it comes again
+			sigaction(number, &crash_before[i], NULL);
+			raise(number);
 		}
 	}
 }
@@ -909,6 +914,11 @@ struct sampler_ticks sampler_ticks(const struct sampler *s)
 	return (struct sampler_ticks){.due = atomic_load(&lane->due),
 		.late = atomic_load(&lane->late),
 		.missed = atomic_load(&lane->missed)};
+}
+
+bool sampler_crashed(const struct sampler *s)
+{
+	return atomic_load(&s->lanes[LANE_DEVICE].crashed) != 0;
 }
 
 uint64_t sampler_hung_ns(const struct sampler *s)

@@ -44,6 +44,8 @@ const char *sampler_stop(struct sampler *s);
 // After sampler_stop: passes on that what an abandoned lane's source measures is missing since it
 // hung.
 void sampler_say_hung(struct sampler *s, struct sink *sink);
+// Whether the library of a driver crashed. What it had locked remains locked.
+bool sampler_crashed(const struct sampler *s);
 // The time from which on that lane's driver did not answer; now: there is no such lane.
 uint64_t sampler_hung_ns(const struct sampler *s);
 void sampler_free(struct sampler *s); // accepts NULL; after sampler_stop

@@ -302,6 +302,7 @@ struct gpu_traffic {
 	enum traffic_method method;
 	struct traffic_counter counters[N_TRAFFIC];
 	uint64_t last_ns; // previous reading; 0: none yet
+	uint64_t tried_ns; // the same, also if it failed
 	int64_t last_us; // the same on the driver's clock
 	unsigned unsure; // consecutive readings in which counters may have wrapped undetected
 	bool lost_said;
@@ -332,6 +333,7 @@ struct gpu {
 	size_t n_instances;
 	int instance; // the one that the job may use; -1: unknown
 	uint64_t unknown_ns; // since when every answer is an unknown error; 0: none was
+	unsigned unknown_answers; // since then
 	char uuid[96];
 	char name[96];
 	char bus_id[32];
@@ -358,7 +360,7 @@ struct gpu {
 	uint64_t process_last_us; // newest process sample
 	uint32_t strangers[GPU_MAX_STRANGERS]; // pids in the last list that are not in the job
 	size_t n_strangers;
-	unsigned foreign; // consecutive lists of which no other program's pid exists here
+	unsigned foreign; // consecutive lists of which no pid exists here
 	int visible; // enum gpu_visible
 };
 
@@ -412,6 +414,7 @@ static const struct group nvml_groups[N_GPU_GROUPS]; // at the end
 
 // A driver that returns nothing but "unknown error" for so long has lost the GPU too.
 #define UNKNOWN_LOST_NS (5 * NS_PER_S)
+#define UNKNOWN_LEAST 10u
 
 static bool gpu_wants(const struct gpu *g, enum gpu_group group, size_t metric)
 {
@@ -463,7 +466,9 @@ static void lose(struct sink *sink, struct gpu *g, uint64_t now_ns, int result)
 static bool gpu_alive(struct sink *sink, struct gpu *g, uint64_t now_ns, int result)
 {
 	g->unknown_ns = result != NVML_UNKNOWN ? 0 : g->unknown_ns ? g->unknown_ns : now_ns;
-	bool silent = g->unknown_ns && now_ns - g->unknown_ns >= UNKNOWN_LOST_NS;
+	g->unknown_answers = result != NVML_UNKNOWN ? 0 : g->unknown_answers + 1;
+	bool silent = g->unknown_answers >= UNKNOWN_LEAST &&
+	              now_ns - g->unknown_ns >= UNKNOWN_LOST_NS;
 	if (!g->lost && (nvml_outcome(result) == NVML_LOST || silent)) {
 		lose(sink, g, now_ns, result);
 	}
@@ -1346,9 +1351,10 @@ static void read_pcie_sampled(
 	static const enum nvml_direction directions[N_TRAFFIC] = {NVML_RECEIVE, NVML_TRANSMIT};
 	struct gpu_traffic *t = &g->pcie;
 	uint64_t elapsed = t->last_ns ? now_ns - t->last_ns : 0;
-	if (t->last_ns && elapsed < SAMPLED_INTERVAL_NS) {
+	if (t->tried_ns && now_ns - t->tried_ns < SAMPLED_INTERVAL_NS) {
 		return;
 	}
+	t->tried_ns = now_ns;
 	// A rate also stands for readings before it that failed.
 	bool read = false;
 	int results[N_TRAFFIC];
@@ -1766,6 +1772,7 @@ static bool know_strangers(
 	bool known = true, here = false;
 	for (size_t i = 0; i < n; i++) {
 		if (job_process(s, list[i].pid)) {
+			here = true;
 			continue;
 		}
 		known = known && was_stranger(g, list[i].pid);
@@ -1776,7 +1783,7 @@ static bool know_strangers(
 	}
 	memcpy(g->strangers, pids, kept * sizeof(*pids));
 	g->n_strangers = kept;
-	g->foreign = kept > 0 && !here ? g->foreign + 1 : 0;
+	g->foreign = kept > 0 && !here && !s->ever_matched ? g->foreign + 1 : 0;
 	return known;
 }
 
@@ -1909,7 +1916,7 @@ static bool read_gpu(struct gpu_source *s, struct gpu *g, struct sink *sink, uin
 	}
 	if (result == NVML_OK) {
 		bool others = know_strangers(s, g, list, n);
-		s->nested = s->nested || (g->foreign >= FOREIGN_LISTS && !s->ever_matched);
+		s->nested = s->nested || g->foreign >= FOREIGN_LISTS;
 		others = others && !s->nested && g->foreign == 0;
 		take_list(s, list, n, g->foreign > 0, others, &r);
 		if (gpu_wants(g, GPU_JOB, JOB_UTILIZATION) && samples_are_due(g)) {
@@ -2126,7 +2133,6 @@ static int read_gpm(void *state, struct sink *sink, uint64_t now_ns)
 
 static int read_state(void *state, struct sink *sink, uint64_t now_ns)
 {
-	gpu_take_xids(state, sink, now_ns);
 	return read_group(state, sink, now_ns, GPU_STATE, NULL);
 }
 
@@ -2140,6 +2146,7 @@ static int read_errors(void *state, struct sink *sink, uint64_t now_ns)
 static int read_processes(void *state, struct sink *sink, uint64_t now_ns)
 {
 	struct gpu_source *s = state;
+	gpu_take_xids(s, sink, now_ns);
 	return s->tree ? gpu_read_processes(s, sink, now_ns) : -ENODEV;
 }
 
