@@ -115,10 +115,12 @@ static void judge(const struct facts *f, enum bottleneck bottleneck, struct caus
 	if (kind->of == OF_ITERATIONS) {
 		share = fmin(share, most_of_device(f, kind));
 	}
-	if (share >= WORTH && c->n < CAUSES_MAX) {
+	struct estimate whole = around(fmin(1, share), f, judged.shows_in);
+	bool perhaps_none = whole.low <= 0 && share < SMALL;
+	if (share >= WORTH && !perhaps_none && c->n < CAUSES_MAX) {
 		c->items[c->n++] = (struct cause){
 			.bottleneck = bottleneck,
-			.share = around(fmin(1, share), f, judged.shows_in),
+			.share = whole,
 			.weight = weight_of(f, kind, share),
 		};
 	}

@@ -10,6 +10,8 @@
 
 // A cause with a smaller share is not reported: removing it would not be noticed.
 #define WORTH 0.05
+// A smaller share whose interval begins at 0 is none.
+#define SMALL 0.10
 // Below this part of one rank's validation, that of another is none: they do not share it.
 #define ALONE_MOST 0.1
 // A wait for data below this share of an iteration is jitter of the queue (1 to 3 % seen in jobs
