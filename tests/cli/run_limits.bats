@@ -183,10 +183,11 @@ own_cgroup() { # CONTROLLER
 	export STRAIN_FAKE_NVML=$script
 	fake() {
 		rm -f run.strain
-		LD_LIBRARY_PATH=$BUILD_ROOT/tests/fake/full "$STRAIN" run -o run.strain "$@" sh -c 'echo "<$CUDA_VISIBLE_DEVICES>"'
+		LD_LIBRARY_PATH=$BUILD_ROOT/tests/fake/full "$STRAIN" run -o run.strain "$@" sh -c 'echo "<$CUDA_VISIBLE_DEVICES>"; echo "order $CUDA_DEVICE_ORDER"'
 	}
 	run -0 fake --gpus 1
 	[ "${lines[0]}" = '<0>' ]
+	[ "${lines[1]}" = 'order PCI_BUS_ID' ] # the driver's numbers
 	[ "$(key limit_gpus)" = '1 (CUDA_VISIBLE_DEVICES=0)' ]
 	run -0 fake --gpus 2
 	[ "${lines[0]}" = '<0,1>' ]
@@ -200,6 +201,7 @@ own_cgroup() { # CONTROLLER
 	export CUDA_VISIBLE_DEVICES=1
 	run -0 fake --gpus 1
 	[ "${lines[0]}" = '<1>' ]
+	[ "${lines[1]}" = 'order ' ]
 	fails_with 125 --gpus CUDA_VISIBLE_DEVICES=1 2 -- fake --gpus 2
 	fails_with 125 --gpus 1 -- fake --gpus 1,
 }
