@@ -1776,7 +1776,7 @@ void facts_doubt_gpu(struct facts *f)
 	for (size_t i = 0; i < ARRAY_LENGTH(own); i++) {
 		computes += known_or_zero(f->code.share[own[i]]);
 	}
-	computes *= known_or_zero(f->code.cpus);
+	computes *= fmin(1, known_or_zero(f->code.cpus) + known_or_zero(f->main_queued));
 	// A loop that launches kernels computes, too, but partly in the driver.
 	bool told = f->gpu.n_used > 0 || f->gpu.held || f->code.samples < SAMPLES_ENOUGH ||
 	            f->code.share[CODE_DRIVER] >= DRIVER_CALLS;
