@@ -66,6 +66,7 @@ void gpu_facts_init(struct gpu_facts *g)
 		.set_hz = NAN,
 		.highest_hz = NAN,
 		.hottest = NAN,
+		.power_limit = NAN,
 		.others = NAN,
 		.others_busy = NAN,
 		.others_bytes = NAN,
@@ -364,6 +365,7 @@ static void fill_clocks(
 	g->set_hz = entity_number(gpu, "clock_sm_application_hz");
 	g->set_lost = (double)c.n_set / n * (1 - g->set_hz / g->highest_hz);
 	g->hottest = tables_figure(&a->tables, g->entity, NAME_GPU_TEMPERATURE, FIGURE_MAX);
+	g->power_limit = tables_figure(&a->tables, g->entity, NAME_GPU_POWER_LIMIT, FIGURE_MAX);
 }
 
 const char *gpu_slowing_words(enum gpu_slowing slowing)

@@ -81,6 +81,7 @@ struct gpu_facts {
 	double set_lost; // clock below the highest because a lower one was set, on average
 	double set_hz, highest_hz; // that clock, and the highest
 	double hottest; // degrees Celsius
+	double power_limit; // watts, the highest in effect
 	// Other users of the job's GPU that has most of them.
 	double others; // mean number of their processes
 	double others_busy; // share of time with a kernel of theirs

@@ -97,6 +97,7 @@
 #define NAME_GPU_OTHERS_BUSY "strain.gpu.others.utilization"
 #define NAME_GPU_CLOCK "strain.gpu.clock.sm"
 #define NAME_GPU_TEMPERATURE "hw.temperature"
+#define NAME_GPU_POWER_LIMIT "strain.gpu.power.limit"
 #define NAME_GPU_LINK_GENERATION "strain.gpu.pcie.generation"
 #define NAME_GPU_LINK_WIDTH "strain.gpu.pcie.width"
 #define NAME_GPU_UNCORRECTED "hw.errors"

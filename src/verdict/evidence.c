@@ -138,6 +138,9 @@ static int put_clock(const struct gpu_facts *g, struct verdict *v)
 	}
 	if (capped) {
 		text_append_string(&value, "; at the power limit ");
+		if (g->power_limit > 0) {
+			text_format(&value, "of %.0f W for ", g->power_limit);
+		}
 		words_append_percent(&value, g->capped);
 		text_append_string(&value, " of the time");
 	}
