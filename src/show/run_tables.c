@@ -1181,7 +1181,7 @@ static const struct column gpu_columns[] = {
 	{"energy_j", "ENERGY (J)", COLUMN_NUMBER, 5},
 	{"nvlink_in_bytes_per_s", "NVLINK IN", COLUMN_BYTES_PER_SECOND, 7},
 	{"nvlink_out_bytes_per_s", "NVLINK OUT", COLUMN_BYTES_PER_SECOND, 8},
-	{"temperature_max_c", "MAX. C", COLUMN_NUMBER, 6},
+	{"temperature_max_c", "TEMP (C)", COLUMN_NUMBER, 6},
 	{"job", "THE JOB", COLUMN_LABEL, 1},
 };
 
