@@ -70,8 +70,9 @@ static void describe_job_times(
 #define BEAT_MS 1000
 #define STATUS_UNKNOWN (-1)
 #define REAPED_TRIES 30 // of 10 ms
-#define CRASHED_END_S \
-	10 // in which a recorder with a crashed driver must end: something may be locked
+// After a driver's crash something may stay locked: a recorder that has not ended by then is
+// killed.
+#define CRASHED_END_S 10
 
 struct recorder {
 	const struct recorder_config *config;

@@ -24,7 +24,7 @@
 // The highest clock is that of an idle, cool board: in long runs, healthy boards run up to a tenth
 // below it. Only a larger loss is a cause.
 #define CLOCK_USUAL 0.10
-// Readings that were further apart than so many of their intervals have ended.
+// A series has ended if its last reading is older than this many of its intervals.
 #define ENDED_INTERVALS 10
 // Shares of a link's rate.
 #define LINK_IN_USE 0.3

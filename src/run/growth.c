@@ -376,6 +376,7 @@ void growth_fill_gpus(const struct run_tables *tables, const struct overview *ov
 		struct series s = {0};
 		if (!tables->reader || !entity || phases->steady < STEADY_MIN || !metric ||
 			!read_sum(k, gpu->entity, metric, NULL, 0, &s)) {
+			series_done(&s);
 			continue;
 		}
 		struct candidate found = judge(k, gpu->entity, &s);

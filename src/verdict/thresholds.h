@@ -10,7 +10,7 @@
 
 // A cause with a smaller share is not reported: removing it would not be noticed.
 #define WORTH 0.05
-// A smaller share whose interval begins at 0 is none.
+// A smaller share is not reported if its interval begins at 0.
 #define SMALL 0.10
 // Below this part of one rank's validation, that of another is none: they do not share it.
 #define ALONE_MOST 0.1

@@ -610,16 +610,16 @@ static int ask_driver_aside(struct answer *ret, struct error *e)
 	int status = 0;
 	// A crash closes the pipe before the process can be reaped.
 	pid_t ended = answered ? pid : 0;
-	for (int i = 0; ended != pid && i < CRASH_TRIES; i++) {
+	for (int i = 0; ended == 0 && i < CRASH_TRIES; i++) {
 		nanosleep(&(struct timespec){.tv_nsec = 2 * NS_PER_MS}, NULL);
 		ended = waitpid(pid, &status, WNOHANG);
 	}
-	if (!answered && ended == pid && WIFEXITED(status)) {
-		return error_set(e, EIO, "the driver could not be asked");
-	}
-	if (!answered && WIFSIGNALED(status)) {
+	if (!answered && ended == pid && WIFSIGNALED(status)) {
 		return error_set(
 			e, EFAULT, "the driver's library crashed (signal %d)", WTERMSIG(status));
+	}
+	if (!answered && ended != 0) { // there is nobody to signal
+		return error_set(e, EIO, "the driver's library ended the process that asked it");
 	}
 	if (!answered) {
 		kill(pid, SIGKILL); // if it cannot die, the subreaper will reap it at some time

@@ -46,7 +46,8 @@ const char *sampler_stop(struct sampler *s);
 void sampler_say_hung(struct sampler *s, struct sink *sink);
 // Whether the library of a driver crashed. What it had locked remains locked.
 bool sampler_crashed(const struct sampler *s);
-// The time from which on that lane's driver did not answer; now: there is no such lane.
+// When an abandoned lane's driver was last called (CLOCK_MONOTONIC); the present time if no lane
+// was abandoned.
 uint64_t sampler_hung_ns(const struct sampler *s);
 void sampler_free(struct sampler *s); // accepts NULL; after sampler_stop
 

@@ -2212,7 +2212,7 @@ static void find_instances(struct gpu_source *s, struct gpu *g)
 	g->instance = g->n_instances == 1 ? 0 : -1;
 }
 
-// Some virtual machines give several GPUs the same UUID, which then tells none of them.
+// A UUID that several GPUs report identifies only the first.
 static bool is_known(const struct gpu_source *s, const struct gpu *g, const char *uuid)
 {
 	for (const struct gpu *other = s->gpus; other < g; other++) {
