@@ -198,20 +198,28 @@ def describe(error):
 
 def caller(packages):
     """"file.py:42": the frame that called, outside of these folders and of installed packages."""
+    return caller_and_library(packages)[0]
+
+
+def caller_and_library(packages):
+    """The same, and the installed package that it called for this; None: it called directly."""
     import os
 
     ours = os.path.dirname(os.path.abspath(__file__))
-    found = None
+    python = os.path.dirname(os.__file__) + os.sep  # contextlib, functools, ...
+    found = library = None
     frame = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
         if not name.startswith((ours + os.sep,) + packages) and not name.startswith("<frozen"):
             place = "%s:%d" % (short_path(name), frame.f_lineno)
-            if "site-packages" not in name and "dist-packages" not in name:
-                return place
-            found = found or place
+            if "site-packages" in name or "dist-packages" in name:
+                found = found or place
+                library = str(frame.f_globals.get("__name__")).partition(".")[0]
+            elif not name.startswith(python):
+                return place, library
         frame = frame.f_back
-    return found
+    return found, library
 
 
 def short_path(name):

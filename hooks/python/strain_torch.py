@@ -225,7 +225,7 @@ class PyTorch:
         """Reports a loader's settings for advice: first the first loader's, then the trained one's."""
         key = id(loader)
         known = Loader(_batch_size(loader), _samples_of(loader))
-        facts = list(_facts(loader, strain_hook.caller((self.folder,))))
+        facts = list(_facts(loader, *strain_hook.caller_and_library((self.folder,))))
         if not self.looked_at_blas:
             self.looked_at_blas = True
             facts += _blas(self.torch)
@@ -1162,10 +1162,11 @@ def _samples_of(loader):
         return -1
 
 
-def _facts(loader, place):
+def _facts(loader, place, library):
     """Keys of the run that describe a loader."""
     if place:
         yield "loader_at", place
+        yield "loader_library", library if library and library.isidentifier() else "torch"
     yield "loader_workers", str(loader.num_workers)
     if _batch_size(loader):
         yield "loader_batch_size", str(_batch_size(loader))

@@ -532,6 +532,7 @@ static void read_keys(struct reader *reader, struct observation *o)
 	o->hooked = hooks != NULL;
 	o->shortened = hooks && strstr(hooks, "epochs shortened");
 	o->loader_at = copy_key(reader, "loader_at");
+	o->loader_words = setting_words_of(reader_run(reader, "loader_library"));
 	const char *kind = reader_run(reader, "loader_dataset_kind");
 	o->iterable = kind && strcmp(kind, "iterable") == 0;
 	o->fit_at = copy_key(reader, "loader_fit_at");

@@ -99,6 +99,7 @@ struct observation {
 	} sizes;
 	struct sample_sizes unchosen; // the same of batches, per sample, which were as they came
 	char *loader_at; // "train.py:42"
+	const struct loader_words *loader_words; // what the code there calls its settings
 	char *fit_at; // the same of Keras' fit; has loader_batch_size, if that is known
 	char *loader_set; // settings of STRAIN_SET that were applied
 	char *loader_set_missing; // why they were not

@@ -638,22 +638,25 @@ static bool has_placeholder(const struct advice_config *config, enum placeholder
 	return placeholders_has(config->command, which, &unused);
 }
 
-// "batch_size=64, num_workers=2, pin_memory=True", as in a script, without what the command sets.
+// "batch_size=64, num_workers=2, pin_memory=True", in the words of the library that creates the
+// loader, without what the command sets.
 static void append_loader(
 	struct text *t, const struct advice *a, const struct advice_config *config)
 {
+	const struct loader_words *words = a->now->seen.loader_words;
 	if (!has_placeholder(config, PLACEHOLDER_BATCH_SIZE)) {
-		text_format(t, "batch_size=%" PRId64, a->batch_size);
+		text_format(t, "%s=%" PRId64, words->batch_size, a->batch_size);
 	}
 	if (!has_placeholder(config, PLACEHOLDER_WORKERS) && a->workers >= 0) {
-		text_format(t, "%snum_workers=%" PRId64, t->length > 0 ? ", " : "", a->workers);
+		text_format(
+			t, "%s%s=%" PRId64, t->length > 0 ? ", " : "", words->workers, a->workers);
 	}
 	for (size_t i = 0; i < a->settings.n; i++) {
 		const struct setting *s = &a->settings.items[i];
 		bool flag = s->kind == SETTING_PIN || s->kind == SETTING_PERSISTENT;
 		if (s->kind != SETTING_ENVIRONMENT && s->kind != SETTING_FLUSH_DENORMAL) {
 			text_format(t, "%s%s=%s", t->length > 0 ? ", " : "",
-				setting_kind_name(s->kind),
+				setting_word(words, s->kind),
 				!flag                        ? s->value
 				: strcmp(s->value, "1") == 0 ? "True"
 							     : "False");
@@ -780,8 +783,8 @@ static void print_change(
 		}
 	}
 	if (a->now->seen.loader_at && loader.length > 0) {
-		fprintf(out, "%s%s: DataLoader(%s)\n", head, a->now->seen.loader_at,
-			loader.data ? loader.data : "");
+		fprintf(out, "%s%s: %s(%s)\n", head, a->now->seen.loader_at,
+			a->now->seen.loader_words->call, loader.data ? loader.data : "");
 	} else if (a->now->seen.fit_at && a->batch_size != present_batch(a)) {
 		fprintf(out,
 			"%s%s: batch_size=%" PRId64 " in fit(), or in batch() of the data set\n",

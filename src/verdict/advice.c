@@ -372,8 +372,8 @@ static bool advise_workers_and_threads(struct advice_builder *b, double alone)
 	}
 	struct text action = {0}, basis = {0};
 	append_loader(&action, f);
-	text_format(&action, "num_workers %u -> %u with OMP_NUM_THREADS=%u", f->workers.n,
-		best_workers, best_threads);
+	text_format(&action, "%s %u -> %u with OMP_NUM_THREADS=%u", f->loader_words->workers,
+		f->workers.n, best_workers, best_threads);
 	text_append_string(&basis, "spinning threads use ");
 	words_append_number(&basis, cause_spinning_cpus(f));
 	text_append_string(&basis, " CPUs that workers could use");
@@ -400,14 +400,14 @@ void advice_suggest_workers(struct advice_builder *b)
 	}
 	struct text action = {0}, basis = {0};
 	append_loader(&action, f);
-	// Uses PyTorch's name for the setting if PyTorch's hook reported the loader.
+	// Uses the library's name for the setting if PyTorch's hook reported the loader.
 	if (f->framework == FRAMEWORK_JAX && f->workers.n == 0) {
 		text_format(&action, "prepare batches in %u process%s beside the training process",
 			workers, workers == 1 ? "" : "es");
 	} else {
 		text_format(&action, "%s %u -> %u",
-			action.length > 0 ? "num_workers" : "loader workers", f->workers.n,
-			workers);
+			action.length > 0 ? f->loader_words->workers : "loader workers",
+			f->workers.n, workers);
 	}
 	advice_append_prepare_cost(&basis, f);
 	if (!f->pipeline && f->loader_at && *f->loader_at) {
@@ -423,7 +423,7 @@ void advice_suggest_at_epochs(struct advice_builder *b, double share)
 	struct text action = {0}, basis = {0};
 	if (f->workers.restart) {
 		append_loader(&action, f);
-		text_append_string(&action, "persistent_workers=True");
+		text_format(&action, "%s=True", f->loader_words->persistent);
 		advice_set(b, 0, SETTING_PERSISTENT, "1");
 		// Workers also end before validation and checkpoints, which are between two epochs.
 		double apart = known_or_zero(f->validation_s) + known_or_zero(f->checkpoint_s);

@@ -492,8 +492,7 @@ static void advise_leak(struct advice_builder *b, const struct cause *cause)
 		"not let lists grow)",
 		b->f->growth.leak
 			? "unreclaimable memory grew from the first iterations to the last"
-			: "memory of the GPU grew from the first iterations to the last; a part of "
-	                  "it "
+			: "memory of the GPU grew from the first iterations to the last; a part "
 			  "may be the framework's cache");
 }
 

@@ -611,7 +611,7 @@ static void advise_late(struct advice_builder *b)
 	double ahead = now + ceil(f->long_waits.mean_s / usual_s / f->workers.n);
 	struct text action = {0}, basis = {0};
 	if (ahead <= AHEAD_MOST && f->framework == FRAMEWORK_PYTORCH) {
-		text_format(&action, "prefetch_factor=%.0f", ahead);
+		text_format(&action, "%s=%.0f", f->loader_words->prefetch, ahead);
 		advice_set(b, 0, SETTING_PREFETCH, "%.0f", ahead);
 	} else {
 		text_append_string(

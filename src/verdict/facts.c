@@ -25,6 +25,7 @@
 #include "run/short_calls.h"
 #include "run/unit.h"
 #include "runfile/labels.h"
+#include "verdict/setting.h"
 #include "verdict/thresholds.h"
 
 // Thread facts ------------------------------------------------------------------------------------
@@ -692,6 +693,7 @@ void facts_init(struct facts *f)
 		f->share[i] = unknown;
 	}
 	f->length_s = unknown;
+	f->loader_words = setting_words_of(NULL);
 	f->native_in_other = f->python_in_data = f->all_in_other = f->system_in_other = NAN;
 	f->python_in_other = f->calls_in_other = f->arithmetic_in_other = NAN;
 	f->arrays_in_other = NAN;
@@ -1387,6 +1389,7 @@ static void fill_settings(struct reader *r, struct facts *f)
 		f->wasted_last = model && strcmp(model, "last") == 0;
 	}
 	f->loader_at = reader_run(r, "loader_at");
+	f->loader_words = setting_words_of(reader_run(r, "loader_library"));
 	f->wait_policy = variable_of(r, "process_omp_wait_policy", "omp_wait_policy");
 	f->omp_threads = threads_set(r);
 	f->framework = framework_of(hooks);

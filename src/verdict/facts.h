@@ -378,6 +378,7 @@ struct facts {
 	bool wasted_last;
 	const char *unit; // of samples: "samples", "steps"
 	const char *loader_at; // "train.py:42"; from the job: escape it; NULL
+	const struct loader_words *loader_words; // what the code there calls its settings
 	// path of the slow reference BLAS that it uses; from the job: escape it; NULL
 	const char *reference_blas;
 	// MALLOC_MMAP_THRESHOLD_ and MALLOC_TRIM_THRESHOLD_ in the job's environment; NULL

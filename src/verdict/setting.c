@@ -201,6 +201,42 @@ void setting_append(struct text *t, const struct setting_list *list)
 	}
 }
 
+// Sources: the parameters of TrainingArguments (transformers), of Model.train (ultralytics), of
+// DataLoaders (fastai) and of NeuralNet (skorch) in the documentation of each.
+static const struct loader_words loader_words[] = {
+	{"torch", "DataLoader", "batch_size", "num_workers", "prefetch_factor", "pin_memory",
+		"persistent_workers"},
+	{"transformers", "TrainingArguments", "per_device_train_batch_size",
+		"dataloader_num_workers", "dataloader_prefetch_factor", "dataloader_pin_memory",
+		"dataloader_persistent_workers"},
+	{"ultralytics", "train", "batch", "workers", "prefetch_factor", "pin_memory",
+		"persistent_workers"},
+	{"fastai", "dataloaders", "bs", "num_workers", "prefetch_factor", "pin_memory",
+		"persistent_workers"},
+	{"skorch", "NeuralNet", "batch_size", "iterator_train__num_workers",
+		"iterator_train__prefetch_factor", "iterator_train__pin_memory",
+		"iterator_train__persistent_workers"},
+};
+
+const struct loader_words *setting_words_of(const char *library)
+{
+	for (size_t i = 0; library && i < sizeof(loader_words) / sizeof(loader_words[0]); i++) {
+		if (strcmp(loader_words[i].library, library) == 0) {
+			return &loader_words[i];
+		}
+	}
+	return &loader_words[0];
+}
+
+const char *setting_word(const struct loader_words *words, enum setting_kind kind)
+{
+	return kind == SETTING_WORKERS      ? words->workers
+	       : kind == SETTING_PREFETCH   ? words->prefetch
+	       : kind == SETTING_PIN        ? words->pin
+	       : kind == SETTING_PERSISTENT ? words->persistent
+	                                    : setting_kind_name(kind);
+}
+
 const char *setting_kind_name(enum setting_kind kind)
 {
 	return kinds[kind].name;

@@ -12,6 +12,7 @@ import torch
 from said import Said, patch
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
+
 def install(text):
     """Makes loaders from now on with these settings; returns what the run would be told."""
 
@@ -119,7 +120,30 @@ def batch_sizes():
         raise AssertionError("%s was accepted" % wrong)
 
 
+def who_calls():
+    """A library that creates the loader for the script, also through a function of Python's own."""
+    import contextlib
+
+    torch_like = {"look": strain_set.strain_hook.caller_and_library}
+    load = "def load():\n    return look(('/v/lib/site-packages/torch/',))"
+    exec(compile(load, "/v/lib/site-packages/torch/data.py", "exec"), torch_like)
+    library = {"__name__": "transformers.trainer", "load": torch_like["load"]}
+    exec(compile("def train():\n    return load()", "/v/lib/site-packages/transformers/trainer.py", "exec"), library)
+
+    @contextlib.contextmanager
+    def nothing():
+        yield
+
+    found = nothing()(library["train"])()
+    line = who_calls.__code__.co_firstlineno + 14
+    here = strain_set.strain_hook.short_path(__file__)
+    assert found == ("%s:%d" % (here, line), "transformers"), found
+    direct = torch_like["load"]()
+    assert direct[0].startswith(here) and direct[1] is None, direct
+
+
 if __name__ == "__main__":
+    who_calls()
     without_a_place()
     batch_sizes()
     at_a_place()

@@ -62,12 +62,13 @@ static void workers_keep_within_memory(void **state)
 	assert_int_equal(advice_workers(&f), 1);
 }
 
-static void assert_advised(const char *loader_at, const char *action)
+static void assert_advised(const char *loader_at, const char *library, const char *action)
 {
 	struct facts f = input_workers();
 	struct causes c;
 	struct verdict v = {0};
 	f.loader_at = loader_at;
+	f.loader_words = setting_words_of(library);
 	causes_find(&f, &c);
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_true(v.n_suggestions >= 2);
@@ -99,8 +100,10 @@ static void the_same_is_advised_once(void **state)
 static void advice_names_the_line(void **state)
 {
 	(void)state;
-	assert_advised("train.py:42", "train.py:42  num_workers 1 -> 3");
-	assert_advised(NULL, "loader workers 1 -> 3"); // not everybody's are PyTorch's
+	assert_advised("train.py:42", "torch", "train.py:42  num_workers 1 -> 3");
+	assert_advised("train.py:42", "unknown", "train.py:42  num_workers 1 -> 3");
+	assert_advised("train.py:42", "transformers", "train.py:42  dataloader_num_workers 1 -> 3");
+	assert_advised(NULL, NULL, "loader workers 1 -> 3"); // not everybody's are PyTorch's
 }
 
 // What is advised first, and what that rests on.
