@@ -530,7 +530,7 @@ static const struct column try_samples_columns[N_TRY] = {
 	[TRY_GAIN] = {"gain", "SPEED-UP", COLUMN_NUMBER, 0},
 	[TRY_LOW] = {"gain_low", "FROM", COLUMN_NUMBER, 1},
 	[TRY_HIGH] = {"gain_high", "TO (95 %)", COLUMN_NUMBER, 1},
-	[TRY_PROMISED] = {"promised", "ESTIMATE", COLUMN_NUMBER, 2},
+	[TRY_PROMISED] = {"estimated", "ESTIMATE", COLUMN_NUMBER, 2},
 	[TRY_RATE] = {"rate", "SAMPLES/S", COLUMN_NUMBER, 3},
 	[TRY_PROBES] = {"probes", "PROBES", COLUMN_WHOLE, 4},
 	[TRY_NOTE] = {NULL, "", COLUMN_LABEL, 0},
@@ -682,7 +682,7 @@ static json_t *candidate_json(const struct candidate *c)
 	if (c->result.settings.n > 0) {
 		json_object_set_new(json, "settings", json_from_text(name.data));
 		json_object_set_new(json, "gain", try_estimate_json(&c->result.gain));
-		json_object_set_new(json, "promised", try_estimate_json(&c->result.promised));
+		json_object_set_new(json, "estimated", try_estimate_json(&c->result.promised));
 		json_object_set_new(json, "missing", json_from_text(c->result.missing));
 	}
 	json_object_set_new(json, "rates", rates);
@@ -704,7 +704,7 @@ static json_t *results_json(const struct attempt *a)
 	json_object_set_new(
 		json, "unit", json_string(t->of_samples ? "samples/s" : "iterations/s"));
 	json_object_set_new(json, "unmodified", candidate_json(&t->without));
-	json_object_set_new(json, "first_left_out", json_boolean(tries_first_is_cold(t)));
+	json_object_set_new(json, "first_excluded", json_boolean(tries_first_is_cold(t)));
 	json_object_set_new(json, "tried", tried);
 	json_object_set_new(json, "best", json_from_text(best ? name.data : NULL));
 	json_object_set_new(json, "complete", json_boolean(!t->out_of_time && !t->interrupted));

@@ -1255,7 +1255,7 @@ static json_t *model_json(const struct advice *a)
 	json_object_set_new(json, "deviation", number(m->deviation));
 	json_object_set_new(json, "residual", number(m->residual));
 	json_object_set_new(json, "points", json_integer((json_int_t)m->used));
-	json_object_set_new(json, "left_out", json_integer((json_int_t)m->left_out));
+	json_object_set_new(json, "excluded", json_integer((json_int_t)m->left_out));
 	return json;
 }
 

@@ -782,10 +782,10 @@ static void verdict_text(const struct verdict *v, json_t *lines)
 	causes_append_parts(&parts, v);
 	append_line(lines, "Also: ", &parts);
 	if (v->confidence != CONFIDENCE_NONE) {
-		bool surer = *v->surer && v->confidence != CONFIDENCE_HIGH && v->n_causes > 0;
+		bool needed = *v->needed && v->confidence != CONFIDENCE_HIGH && v->n_causes > 0;
 		json_array_append_new(lines,
 			page_run_format("Confidence: %s%s%s.", confidence_name(v->confidence),
-				surer ? "; to raise it: " : "", surer ? v->surer : ""));
+				needed ? "; to raise it: " : "", needed ? v->needed : ""));
 	}
 }
 

@@ -127,7 +127,7 @@ static json_t *job_json(const struct overview *o)
 	put(job, "memory_mean_bytes", o->memory.mean_bytes);
 	json_object_set_new(job, "memory_kind", json_from_text(o->memory.kind));
 	put(job, "memory_limit_bytes", o->memory_limit_bytes);
-	put(job, "io_asked_bytes", o->asked_bytes);
+	put(job, "io_requested_bytes", o->asked_bytes);
 	put(job, "storage_read_bytes", o->storage_read_bytes);
 	put(job, "storage_write_bytes", o->storage_write_bytes);
 	put(job, "page_cache_ratio", overview_cache_share(o));
@@ -245,9 +245,9 @@ static json_t *tried_json(const struct verdict *v)
 		json_t *json = json_object();
 		json_object_set_new(json, "settings", settings_json(&tried->settings));
 		json_object_set_new(json, "gain", estimate_json(&tried->gain));
-		json_object_set_new(json, "promised", estimate_json(&tried->promised));
+		json_object_set_new(json, "estimated", estimate_json(&tried->promised));
 		json_object_set_new(json, "probes", json_integer(tried->probes));
-		json_object_set_new(json, "in_vain", json_boolean(tried_in_vain(tried)));
+		json_object_set_new(json, "refuted", json_boolean(tried_in_vain(tried)));
 		json_object_set_new(json, "missing", json_from_text(tried->missing));
 		json_array_append_new(list, json);
 	}
@@ -279,11 +279,11 @@ static json_t *verdict_json(const struct analysis *a)
 	json_object_set_new(verdict, "headline", json_from_text(a->verdict->headline));
 	json_object_set_new(verdict, "next", json_from_text(a->verdict->next));
 	json_object_set_new(verdict, "marking", json_from_text(a->verdict->marking));
-	json_object_set_new(verdict, "surer", json_from_text(a->verdict->surer));
+	json_object_set_new(verdict, "needed", json_from_text(a->verdict->needed));
 	json_object_set_new(verdict, "causes", causes_json(a->verdict));
 	json_object_set_new(verdict, "suggestions", suggestions_json(a->verdict));
 	json_object_set_new(verdict, "tried", tried_json(a->verdict));
-	json_object_set_new(verdict, "memory_holds", held_json(&a->verdict->memory));
+	json_object_set_new(verdict, "memory_contents", held_json(&a->verdict->memory));
 	int r = run_table_evidence(a, NULL, &t);
 	json_object_set_new(verdict, "evidence", rows_json(r, t));
 	return verdict;

@@ -728,7 +728,7 @@ static json_t *slowest_json(const struct analysis *a)
 		put(row, "start_s", (double)iteration->start_ns / 1e9);
 		put(row, "length_s", (double)iteration->length_ns / 1e9);
 		json_object_set_new(row, "phases_s", phase_seconds_json(p, seconds));
-		json_object_set_new(row, "otherwise", causes_json(&p->slowest[i]));
+		json_object_set_new(row, "differences", causes_json(&p->slowest[i]));
 		json_array_append_new(json, row);
 	}
 	return json;
@@ -1053,7 +1053,7 @@ static const struct column process_columns[N_PROCESS_COLUMNS] = {
 	[PROCESS_MEMORY] = {"memory_peak_bytes", NULL, COLUMN_BYTES, 0},
 	[PROCESS_MEMORY_KIND] = {"memory_kind", NULL, COLUMN_LABEL, 0},
 	[PROCESS_STOPPED] = {"stopped_seconds", "STOPPED", COLUMN_SECONDS, 1},
-	[PROCESS_ASKED] = {"io_asked_bytes", "REQUESTED", COLUMN_BYTES, 5},
+	[PROCESS_ASKED] = {"io_requested_bytes", "REQUESTED", COLUMN_BYTES, 5},
 	[PROCESS_STORAGE] = {"io_storage_bytes", "FROM STORAGE", COLUMN_BYTES, 4},
 	[PROCESS_WRITTEN] = {"io_written_bytes", "TO STORAGE", COLUMN_BYTES, 6},
 	[PROCESS_PID] = {"pid", NULL, COLUMN_WHOLE, 0},
@@ -1262,7 +1262,7 @@ static const struct column wait_columns[N_WAIT_COLUMNS] = {
 	{"sleep_ratio", "SLEEP", COLUMN_RATIO, 0},
 	{"child_ratio", "CHILD", COLUMN_RATIO, 0},
 	{"other_ratio", "OTHER", COLUMN_RATIO, 5},
-	[WAITS_LOOKS] = {"looks", "SAMPLES", COLUMN_WHOLE, 6},
+	[WAITS_LOOKS] = {"samples", "SAMPLES", COLUMN_WHOLE, 6},
 	[WAITS_ROLE] = {"role", NULL, COLUMN_LABEL, 0},
 	[WAITS_PID] = {"pid", NULL, COLUMN_WHOLE, 0},
 };

@@ -310,10 +310,10 @@ static int print_verdict(const struct page *p)
 		print_suggestions(p);
 		print_tried(p);
 	}
-	if (*v->surer && v->confidence != CONFIDENCE_HIGH && v->n_causes > 0) {
+	if (*v->needed && v->confidence != CONFIDENCE_HIGH && v->n_causes > 0) {
 		_cleanup_text_ struct text needed = {0};
-		text_format(&needed, "%s, for higher confidence", v->surer);
-		print_field(p, "Needed", needed.data ? needed.data : v->surer);
+		text_format(&needed, "%s, for higher confidence", v->needed);
+		print_field(p, "Needed", needed.data ? needed.data : v->needed);
 	}
 	print_allocated(p);
 	return r;

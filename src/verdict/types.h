@@ -140,7 +140,7 @@ struct verdict {
 	// The first thing to try, or how to raise the confidence, in one line; "" for neither.
 	char *next;
 	const char *action; // the part of `next` to try, after its heading; NULL: there is none
-	char *surer; // how to raise the confidence; "" if that is not possible
+	char *needed; // how to raise the confidence; "" if that is not possible
 	char *marking; // command line that marks epochs or iterations; "" if they are marked
 	struct cause *causes; // [n_causes], largest first
 	size_t n_causes;

@@ -979,7 +979,7 @@ int verdict_build(const struct analysis *a, struct verdict *ret)
 	struct facts facts;
 	struct opinion opinion = {.facts = &facts};
 	struct causes causes;
-	_cleanup_text_ struct text shares = {0}, surer = {0};
+	_cleanup_text_ struct text shares = {0}, needed = {0};
 	facts_gather(a, &facts);
 	causes_find(&facts, &causes);
 	judge_by(a, failures, ARRAY_LENGTH(failures), &opinion, ret);
@@ -996,7 +996,7 @@ int verdict_build(const struct analysis *a, struct verdict *ret)
 	if (r == 0 && whole) {
 		r = causes_advise(&facts, &causes, ret);
 		r = r < 0 ? r : tried_apply(ret);
-		causes_append_needed(&surer, &facts, &causes);
+		causes_append_needed(&needed, &facts, &causes);
 		append_first(&opinion, ret);
 	}
 	causes_append_shares(&shares, &facts);
@@ -1006,8 +1006,8 @@ int verdict_build(const struct analysis *a, struct verdict *ret)
 	ret->next = text_steal(&opinion.next);
 	ret->action = ret->next && opinion.action_at > 0 ? ret->next + opinion.action_at : NULL;
 	ret->shares = text_steal(&shares);
-	ret->surer = text_steal(&surer);
-	bool complete = r == 0 && ret->headline && ret->next && ret->shares && ret->surer &&
+	ret->needed = text_steal(&needed);
+	bool complete = r == 0 && ret->headline && ret->next && ret->shares && ret->needed &&
 	                ret->marking;
 	r = complete ? evidence_build(a, &facts, ret) : -ENOMEM;
 	if (r < 0) {
@@ -1052,6 +1052,6 @@ void verdict_done(struct verdict *v)
 	free(v->shares);
 	free(v->next);
 	free(v->marking);
-	free(v->surer);
+	free(v->needed);
 	*v = (struct verdict){0};
 }

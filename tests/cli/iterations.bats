@@ -77,7 +77,7 @@ setup() {
 		assert len(run["ranks"]) == 1 and run["ranks"][0]["iterations"] == 900
 		assert run["ranks"][0]["waits_ratio"] is None and not run["ranks"][0]["slowest"]
 		slow = run["slowest_iterations"]
-		assert len(slow) == 10 and slow[0]["otherwise"][0]["what"] == "data", slow[0]
+		assert len(slow) == 10 and slow[0]["differences"][0]["what"] == "data", slow[0]
 	EOF
 }
 

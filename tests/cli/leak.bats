@@ -33,7 +33,7 @@ print(eval(sys.argv[1]))' "$1"
 held() {
 	"$STRAIN" show --json run.strain | python3 -c '
 import json, sys
-print([h["bytes"] for h in json.load(sys.stdin)["verdict"]["memory_holds"] if h["what"] == sys.argv[1]][0])' "$1"
+print([h["bytes"] for h in json.load(sys.stdin)["verdict"]["memory_contents"] if h["what"] == sys.argv[1]][0])' "$1"
 }
 
 @test "a leak is a warning, an event and a figure" {

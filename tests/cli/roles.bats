@@ -60,7 +60,7 @@ time.sleep(float(sys.argv[2]) if len(sys.argv) > 2 else 0)'
 	"$STRAIN" run -o run.strain /usr/bin/python3 pool.py 2>err
 	[ "$(roles | sort)" = $'child python3 pool.py\nchild python3 pool.py\nmain python3 pool.py' ]
 	run ! grep 'loader workers [0-9]' err
-	[ "$(shown '[h["bytes"] for h in d["verdict"]["memory_holds"] if h["what"] == "loader workers"]')" = '[None]' ]
+	[ "$(shown '[h["bytes"] for h in d["verdict"]["memory_contents"] if h["what"] == "loader workers"]')" = '[None]' ]
 }
 
 @test "a step that a script calls prepare is a span of its own, and makes no loader worker" {

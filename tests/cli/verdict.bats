@@ -49,7 +49,7 @@ expect_bottleneck() {
 	[ "$(verdict 'all(0 <= c["share"]["value"] <= 1 for c in v["causes"])')" = True ]
 	[ "$(verdict 'len(v["suggestions"]) > 0 and all(s["action"] for s in v["suggestions"])')" = True ]
 	[ "$(verdict 'any(e["metric"] == "process.cpu.time" for e in v["evidence"])')" = True ]
-	[ "$(verdict 'any((h["bytes"] or 0) > 1e6 for h in v["memory_holds"])')" = True ]
+	[ "$(verdict 'any((h["bytes"] or 0) > 1e6 for h in v["memory_contents"])')" = True ]
 	run -0 "$STRAIN" show run.strain
 	[[ "$output" == *$'\nVerdict   '*" data "*" %, forward "*$'\nEvidence  '*$'\nMemory    '*$'\nTry       '* ]]
 	# At the end of the run: the verdict, and the first of what to try.

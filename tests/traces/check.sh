@@ -13,7 +13,7 @@ here=$(dirname "$0")
 # Figures, not sentences: those may become better.
 figures() { # FILE
 	echo "# show"
-	"$strain" show --json "$1" | tr -d ',' | grep -E '^ +"(duration_s|exit_status|exit_signal|damaged_blocks|batch_size|workers|cpu_seconds|cpus_used|memory_peak_bytes|memory_kind|io_asked_bytes|number|start_s|end_s|role|pid)":'
+	"$strain" show --json "$1" | tr -d ',' | grep -E '^ +"(duration_s|exit_status|exit_signal|damaged_blocks|batch_size|workers|cpu_seconds|cpus_used|memory_peak_bytes|memory_kind|io_requested_bytes|number|start_s|end_s|role|pid)":'
 	echo "# metrics"
 	"$strain" sql --csv "$1" "SELECT e.kind, s.metric, count(*), count(value), round(min(value), 6),
 		round(max(value), 6), round(sum(value), 3), round(max(t), 3)

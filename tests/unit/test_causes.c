@@ -355,11 +355,11 @@ static void sentences_and_advice_fit(void **state)
 		struct facts f = examples[i].facts();
 		struct causes c;
 		struct verdict v = {0};
-		_cleanup_text_ struct text headline = {0}, shares = {0}, surer = {0};
+		_cleanup_text_ struct text headline = {0}, shares = {0}, needed = {0};
 		causes_find(&f, &c);
 		causes_append_headline(&headline, &f, &c.items[0]);
 		causes_append_shares(&shares, &f);
-		causes_append_needed(&surer, &f, &c);
+		causes_append_needed(&needed, &f, &c);
 		assert_non_null(headline.data);
 		assert_null(strstr(headline.data, "?")); // everything it says is known
 		if (headline.length > 120) {

@@ -99,7 +99,7 @@ def view(shown: dict) -> dict:
     low, high = share.get("low") or 0, share.get("high") or 0
     return {
         "v": verdict,
-        "sure": verdict["confidence"] == "high" or verdict["surer"] != "" or WIDE < high - low,
+        "sure": verdict["confidence"] == "high" or verdict["needed"] != "" or WIDE < high - low,
         "e": {row["what"]: row["value"] for row in verdict["evidence"]},
         "gpus": shown["gpus"],
         "events": {row["kind"]: row["text"] for row in shown["events"]},
