@@ -4,7 +4,7 @@
 // NVIDIA GPUs through NVML: utilisation, memory, traffic, power, clocks, reasons for throttling,
 // and the job's processes that use them. In this order:
 //
-//   Metrics          their tables, group by group
+//   Groups           of metrics (gpu_metrics.h), and their numbers in GPM
 //   State            what is kept of each GPU and each process
 //   Rows             how a result of NVML becomes a value, a gap, a reason, or a lost GPU
 //   Queries          metrics that are one number each: a row in a table
@@ -38,12 +38,13 @@
 #include "machine/procfs.h"
 #include "machine/tree.h"
 #include "record/sample/source.h"
+#include "record/source/gpu_metrics.h"
 #include "record/source/gpu_visible.h"
 #include "record/source/traffic.h"
 
-// Metrics -----------------------------------------------------------------------------------------
+// Groups ------------------------------------------------------------------------------------------
 
-// The source's groups, in the order of its table.
+// In the order of the source's table.
 enum gpu_group {
 	GPU_BUSY,
 	GPU_MEMORY,
@@ -58,99 +59,6 @@ enum gpu_group {
 	GPU_JOB,
 	GPU_PROCESS,
 	N_GPU_GROUPS,
-};
-
-enum { BUSY_GPU, BUSY_MEMORY, N_BUSY };
-static const struct metric busy_metrics[N_BUSY] = {
-	[BUSY_GPU] = {"hw.gpu.utilization", METRIC_GAUGE, "1", 0.01,
-		"Share of time in which a kernel of any size was resident on the GPU, over the "
-		"driver's sample period of 1/6 to 1 s (nvmlDeviceGetSamples, each sample once "
-		"with the driver's time; otherwise nvmlDeviceGetUtilizationRates)."},
-	[BUSY_MEMORY] = {"strain.gpu.memory.utilization", METRIC_GAUGE, "1", 0.01,
-		"Share of time in which the GPU's memory was read or written, over the same sample "
-		"period: how busy its memory controller was, not how much memory is in use."},
-};
-
-enum { MEMORY_USAGE, MEMORY_RESERVED, MEMORY_LIMIT, N_MEMORY };
-static const struct metric memory_metrics[N_MEMORY] = {
-	[MEMORY_USAGE] = {"hw.gpu.memory.usage", METRIC_GAUGE, "By", 1,
-		"GPU memory allocated by all processes, including the caches of frameworks "
-		"(and, on drivers before 510, the reserved part). On a partitioned GPU (MIG): "
-		"in the job's instance."},
-	[MEMORY_RESERVED] = {"strain.gpu.memory.reserved", METRIC_GAUGE, "By", 1,
-		"GPU memory reserved for driver and firmware (driver 510 and later)."},
-	[MEMORY_LIMIT] = {"hw.gpu.memory.limit", METRIC_GAUGE, "By", 1,
-		"Total GPU memory, including the reserved part. On a partitioned GPU (MIG): of "
-		"the job's instance."},
-};
-
-enum { CLOCK_SM, CLOCK_MEMORY, CLOCK_THROTTLE, N_CLOCK };
-static const struct metric clock_metrics[N_CLOCK] = {
-	[CLOCK_SM] = {"strain.gpu.clock.sm", METRIC_GAUGE, "Hz", 1e6,
-		"Current clock of the GPU's multiprocessors."},
-	[CLOCK_MEMORY] = {"strain.gpu.clock.memory", METRIC_GAUGE, "Hz", 1e6,
-		"Current clock of the GPU's memory; data moves at twice this rate."},
-	[CLOCK_THROTTLE] = {"strain.gpu.throttle", METRIC_STATE, "1", 1,
-		"Why clocks are not at their highest, as bits: 1 idle, 2 application clocks were "
-		"set, 4 power limit, 8 hardware slowdown, 16 synchronised with other GPUs, 32 too "
-		"hot (software), 64 too hot (hardware), 128 power brake, 256 display clocks; 0 is "
-		"none."},
-};
-
-enum { POWER_WATTS, N_POWER };
-static const struct metric power_metrics[N_POWER] = {
-	[POWER_WATTS] = {"hw.power", METRIC_GAUGE, "W", 0.001,
-		"Current power of the GPU's board (averaged over a second on Ampere and later, "
-		"if the driver has only nvmlDeviceGetPowerUsage)."},
-};
-
-enum { ENERGY_JOULES, N_ENERGY };
-static const struct metric energy_metrics[N_ENERGY] = {
-	[ENERGY_JOULES] = {"hw.energy", METRIC_COUNTER, "J", 0.001,
-		"Energy used by the GPU's board since the driver was loaded (Volta and later). "
-		"Its growth is exact, unlike sampled power."},
-};
-
-enum { TRAFFIC_TO_GPU, TRAFFIC_FROM_GPU, N_TRAFFIC };
-static const struct metric pcie_metrics[N_TRAFFIC] = {
-	[TRAFFIC_TO_GPU] = {"strain.gpu.pcie.host_to_device", METRIC_COUNTER, "By", 1,
-		"Bytes that the GPU received over PCIe since the start of the run. The "
-		"entity's pcie_method says whether they were counted or computed from rates."},
-	[TRAFFIC_FROM_GPU] = {"strain.gpu.pcie.device_to_host", METRIC_COUNTER, "By", 1,
-		"Bytes that the GPU sent over PCIe since the start of the run. The entity's "
-		"pcie_method says whether they were counted or computed from rates."},
-};
-
-static const struct metric nvlink_metrics[N_TRAFFIC] = {
-	[TRAFFIC_TO_GPU] = {"strain.gpu.nvlink.receive", METRIC_COUNTER, "By", 1,
-		"Bytes of data that the GPU received over all its NVLinks, without protocol "
-		"overhead (since the links came up; if nvlink_method is GPM, since the start "
-		"of the run)."},
-	[TRAFFIC_FROM_GPU] = {"strain.gpu.nvlink.transmit", METRIC_COUNTER, "By", 1,
-		"Bytes of data that the GPU sent over all its NVLinks, without protocol "
-		"overhead (since the links came up; if nvlink_method is GPM, since the start "
-		"of the run)."},
-};
-
-static const struct metric gpm_metrics[] = {
-	{"strain.gpu.sm.activity", METRIC_GAUGE, "1", 1e-4,
-		"Share of multiprocessors with a resident warp, averaged since the previous "
-		"reading (GPM: Hopper and later)."},
-	{"strain.gpu.sm.occupancy", METRIC_GAUGE, "1", 1e-4,
-		"Resident warps as a share of the maximum of the multiprocessors, averaged "
-		"over time (GPM)."},
-	{"strain.gpu.tensor.activity", METRIC_GAUGE, "1", 1e-4,
-		"Share of time in which tensor cores of any kind were active (GPM)."},
-	{"strain.gpu.dram.activity", METRIC_GAUGE, "1", 1e-4,
-		"Used memory bandwidth of the GPU, as a share of its peak (GPM)."},
-	{"strain.gpu.fp64.activity", METRIC_GAUGE, "1", 1e-4,
-		"Share of time in which FP64 pipes were active, excluding tensor cores (GPM)."},
-	{"strain.gpu.fp32.activity", METRIC_GAUGE, "1", 1e-4,
-		"Share of time in which FP32 pipes were active, excluding tensor cores (GPM)."},
-	{"strain.gpu.fp16.activity", METRIC_GAUGE, "1", 1e-4,
-		"Share of time in which FP16 pipes were active, excluding tensor cores (GPM)."},
-	{"strain.gpu.integer.activity", METRIC_GAUGE, "1", 1e-4,
-		"Share of time in which integer pipes were active (GPM)."},
 };
 
 // The metrics' numbers in GPM. The driver is asked for the rates of links at the same time, which
@@ -172,91 +80,6 @@ static const uint32_t gpm_rates[] = {
 	NVML_GPM_NVLINK_TRANSMIT,
 };
 
-enum {
-	STATE_TEMPERATURE,
-	STATE_MEMORY_TEMPERATURE,
-	STATE_POWER_LIMIT,
-	STATE_GENERATION,
-	STATE_WIDTH,
-	N_STATE
-};
-static const struct metric state_metrics[N_STATE] = {
-	[STATE_TEMPERATURE] = {"hw.temperature", METRIC_GAUGE, "Cel", 1,
-		"Temperature of the GPU's chip."},
-	[STATE_MEMORY_TEMPERATURE] = {"strain.gpu.memory.temperature", METRIC_GAUGE, "Cel", 1,
-		"Temperature of the GPU's memory, if it has a sensor (HBM)."},
-	[STATE_POWER_LIMIT] = {"strain.gpu.power.limit", METRIC_GAUGE, "W", 0.001,
-		"Power limit in effect."},
-	[STATE_GENERATION] = {"strain.gpu.pcie.generation", METRIC_STATE, "1", 1,
-		"Current PCIe generation of the link; it is lower while the GPU is idle."},
-	[STATE_WIDTH] = {"strain.gpu.pcie.width", METRIC_STATE, "{lane}", 1,
-		"Current number of PCIe lanes of the link. Fewer than pcie_width_max under "
-		"load indicate a bad slot or riser."},
-};
-
-enum {
-	ERRORS_UNCORRECTED,
-	ERRORS_CORRECTED,
-	ERRORS_PAGES,
-	ERRORS_ROWS,
-	ERRORS_REPLAYS,
-	ERRORS_XIDS,
-	N_ERRORS
-};
-static const struct metric error_metrics[N_ERRORS] = {
-	[ERRORS_UNCORRECTED] = {"hw.errors", METRIC_COUNTER, "{error}", 1,
-		"Memory errors that ECC could not correct, since the driver was loaded. Such "
-		"an error ends the process that encounters it."},
-	[ERRORS_CORRECTED] = {"strain.gpu.errors.corrected", METRIC_COUNTER, "{error}", 1,
-		"Memory errors that ECC corrected, since the driver was loaded."},
-	[ERRORS_PAGES] = {"strain.gpu.pages.retired", METRIC_COUNTER, "{page}", 1,
-		"Pages of GPU memory retired because of errors, over the lifetime of the GPU "
-		"(before Ampere)."},
-	[ERRORS_ROWS] = {"strain.gpu.rows.remapped", METRIC_COUNTER, "{row}", 1,
-		"Rows of GPU memory remapped because of errors, over the lifetime of the GPU "
-		"(Ampere and later)."},
-	[ERRORS_REPLAYS] = {"strain.gpu.pcie.replays", METRIC_COUNTER, "{packet}", 1,
-		"Retransmitted PCIe packets; they indicate a bad link."},
-	[ERRORS_XIDS] = {"strain.gpu.xids", METRIC_COUNTER, "{error}", 1,
-		"Errors that the driver logged since the start of the run (\"Xid\", the number "
-		"of their kind). Each is an event with its number."},
-};
-
-enum {
-	JOB_MEMORY,
-	JOB_PROCESSES,
-	JOB_UTILIZATION,
-	JOB_OTHER_PROCESSES,
-	JOB_OTHER_MEMORY,
-	JOB_OTHER_UTILIZATION,
-	N_JOB
-};
-static const struct metric job_metrics[N_JOB] = {
-	[JOB_MEMORY] = {"strain.gpu.job.memory.usage", METRIC_GAUGE, "By", 1,
-		"Memory of this GPU used by processes of the job."},
-	[JOB_PROCESSES] = {"strain.gpu.job.processes", METRIC_GAUGE, "{process}", 1,
-		"Processes of the job that use this GPU."},
-	[JOB_UTILIZATION] = {"strain.gpu.job.utilization", METRIC_GAUGE, "1", 0.01,
-		"Share of time in which a process of the job had a kernel resident on this "
-		"GPU, summed over processes that alternate (nvmlDeviceGetProcessUtilization)."},
-	[JOB_OTHER_PROCESSES] = {"strain.gpu.others.processes", METRIC_GAUGE, "{process}", 1,
-		"Processes of other programs that use this GPU."},
-	[JOB_OTHER_MEMORY] = {"strain.gpu.others.memory.usage", METRIC_GAUGE, "By", 1,
-		"Memory of this GPU used by processes of other programs."},
-	[JOB_OTHER_UTILIZATION] = {"strain.gpu.others.utilization", METRIC_GAUGE, "1", 0.01,
-		"Share of time in which a process of another program had a kernel resident on "
-		"this GPU, summed over processes that alternate."},
-};
-
-enum { PROCESS_MEMORY, PROCESS_UTILIZATION, N_PROCESS };
-static const struct metric process_metrics[N_PROCESS] = {
-	[PROCESS_MEMORY] = {"strain.gpu.memory.usage", METRIC_GAUGE, "By", 1,
-		"GPU memory used by the process on all GPUs, including its CUDA context."},
-	[PROCESS_UTILIZATION] = {"strain.gpu.utilization", METRIC_GAUGE, "1", 0.01,
-		"Share of time in which the process had a kernel resident, summed over GPUs: 2 "
-		"means two GPUs all the time (nvmlDeviceGetProcessUtilization)."},
-};
-
 // State -------------------------------------------------------------------------------------------
 
 #define GPU_MAX_METRICS 8u
@@ -273,7 +96,7 @@ struct gpu_reading {
 };
 
 static_assert(ARRAY_LENGTH(gpm_activities) <= GPU_MAX_METRICS, "a row holds them");
-static_assert(ARRAY_LENGTH(gpm_activities) == ARRAY_LENGTH(gpm_metrics), "one of each");
+static_assert(ARRAY_LENGTH(gpm_activities) == N_GPM, "one of each");
 
 // The driver's buffer of utilisation samples.
 enum gpu_buffer_clock {
@@ -2164,27 +1987,28 @@ static int read_nothing(void *state, struct sink *sink, uint64_t now_ns)
 // ms. Traffic and GPM need each recorder's reading before; errors are events, too, which each run
 // has.
 static const struct group nvml_groups[N_GPU_GROUPS] = {
-	[GPU_BUSY] = {"utilization", ENTITY_GPU, busy_metrics, N_BUSY, 200 * NS_PER_MS, read_busy,
-		SHARED_BUFFER},
-	[GPU_MEMORY] = {"memory", ENTITY_GPU, memory_metrics, N_MEMORY, 100 * NS_PER_MS,
+	[GPU_BUSY] = {"utilization", ENTITY_GPU, gpu_busy_metrics, N_BUSY, 200 * NS_PER_MS,
+		read_busy, SHARED_BUFFER},
+	[GPU_MEMORY] = {"memory", ENTITY_GPU, gpu_memory_metrics, N_MEMORY, 100 * NS_PER_MS,
 		read_memory, SHARED},
-	[GPU_CLOCK] = {"clock", ENTITY_GPU, clock_metrics, N_CLOCK, 100 * NS_PER_MS, read_clock,
+	[GPU_CLOCK] = {"clock", ENTITY_GPU, gpu_clock_metrics, N_CLOCK, 100 * NS_PER_MS, read_clock,
 		SHARED},
-	[GPU_POWER] = {"power", ENTITY_GPU, power_metrics, N_POWER, 100 * NS_PER_MS, read_power,
+	[GPU_POWER] = {"power", ENTITY_GPU, gpu_power_metrics, N_POWER, 100 * NS_PER_MS, read_power,
 		SHARED},
-	[GPU_ENERGY] = {"energy", ENTITY_GPU, energy_metrics, N_ENERGY, NS_PER_S, read_energy,
+	[GPU_ENERGY] = {"energy", ENTITY_GPU, gpu_energy_metrics, N_ENERGY, NS_PER_S, read_energy,
 		SHARED},
-	[GPU_PCIE] = {"pcie", ENTITY_GPU, pcie_metrics, N_TRAFFIC, 40 * NS_PER_MS, read_pcie,
+	[GPU_PCIE] = {"pcie", ENTITY_GPU, gpu_pcie_metrics, N_TRAFFIC, 40 * NS_PER_MS, read_pcie,
 		SHARED_NOT},
-	[GPU_NVLINK] = {"nvlink", ENTITY_GPU, nvlink_metrics, N_TRAFFIC, NS_PER_S, read_nvlink,
+	[GPU_NVLINK] = {"nvlink", ENTITY_GPU, gpu_nvlink_metrics, N_TRAFFIC, NS_PER_S, read_nvlink,
 		SHARED_NOT},
-	[GPU_GPM] = {"gpm", ENTITY_GPU, gpm_metrics, ARRAY_LENGTH(gpm_metrics), 120 * NS_PER_MS,
-		read_gpm, SHARED_NOT},
-	[GPU_STATE] = {"state", ENTITY_GPU, state_metrics, N_STATE, NS_PER_S, read_state, SHARED},
-	[GPU_ERRORS] = {"errors", ENTITY_GPU, error_metrics, N_ERRORS, 10 * NS_PER_S, read_errors,
+	[GPU_GPM] = {"gpm", ENTITY_GPU, gpu_gpm_metrics, N_GPM, 120 * NS_PER_MS, read_gpm,
 		SHARED_NOT},
-	[GPU_JOB] = {"job", ENTITY_GPU, job_metrics, N_JOB, NS_PER_S, read_nothing, SHARED_NOT},
-	[GPU_PROCESS] = {"gpu_processes", ENTITY_PROCESS, process_metrics, N_PROCESS, NS_PER_S,
+	[GPU_STATE] = {"state", ENTITY_GPU, gpu_state_metrics, N_STATE, NS_PER_S, read_state,
+		SHARED},
+	[GPU_ERRORS] = {"errors", ENTITY_GPU, gpu_error_metrics, N_ERRORS, 10 * NS_PER_S,
+		read_errors, SHARED_NOT},
+	[GPU_JOB] = {"job", ENTITY_GPU, gpu_job_metrics, N_JOB, NS_PER_S, read_nothing, SHARED_NOT},
+	[GPU_PROCESS] = {"gpu_processes", ENTITY_PROCESS, gpu_process_metrics, N_PROCESS, NS_PER_S,
 		read_processes, SHARED_NOT},
 };
 

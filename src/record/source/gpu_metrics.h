@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The metrics of GPUs, whoever made them. A source of GPUs uses these tables for its groups, as far
+// as its driver has them, so that everything that reads a run knows one name for each.
+
+#pragma once
+
+#include "runfile/metric.h"
+
+enum { BUSY_GPU, BUSY_MEMORY, N_BUSY };
+extern const struct metric gpu_busy_metrics[N_BUSY];
+
+enum { MEMORY_USAGE, MEMORY_RESERVED, MEMORY_LIMIT, N_MEMORY };
+extern const struct metric gpu_memory_metrics[N_MEMORY];
+
+enum { CLOCK_SM, CLOCK_MEMORY, CLOCK_THROTTLE, N_CLOCK };
+extern const struct metric gpu_clock_metrics[N_CLOCK];
+
+enum { POWER_WATTS, N_POWER };
+extern const struct metric gpu_power_metrics[N_POWER];
+
+enum { ENERGY_JOULES, N_ENERGY };
+extern const struct metric gpu_energy_metrics[N_ENERGY];
+
+enum { TRAFFIC_TO_GPU, TRAFFIC_FROM_GPU, N_TRAFFIC };
+extern const struct metric gpu_pcie_metrics[N_TRAFFIC];
+
+extern const struct metric gpu_nvlink_metrics[N_TRAFFIC];
+
+enum { N_GPM = 8 };
+extern const struct metric gpu_gpm_metrics[N_GPM];
+
+enum {
+	STATE_TEMPERATURE,
+	STATE_MEMORY_TEMPERATURE,
+	STATE_POWER_LIMIT,
+	STATE_GENERATION,
+	STATE_WIDTH,
+	N_STATE
+};
+extern const struct metric gpu_state_metrics[N_STATE];
+
+enum {
+	ERRORS_UNCORRECTED,
+	ERRORS_CORRECTED,
+	ERRORS_PAGES,
+	ERRORS_ROWS,
+	ERRORS_REPLAYS,
+	ERRORS_XIDS,
+	N_ERRORS
+};
+extern const struct metric gpu_error_metrics[N_ERRORS];
+
+enum {
+	JOB_MEMORY,
+	JOB_PROCESSES,
+	JOB_UTILIZATION,
+	JOB_OTHER_PROCESSES,
+	JOB_OTHER_MEMORY,
+	JOB_OTHER_UTILIZATION,
+	N_JOB
+};
+extern const struct metric gpu_job_metrics[N_JOB];
+
+enum { PROCESS_MEMORY, PROCESS_UTILIZATION, N_PROCESS };
+extern const struct metric gpu_process_metrics[N_PROCESS];
