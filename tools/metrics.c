@@ -53,10 +53,30 @@ static void print_cell(const char *text)
 	}
 }
 
-static void print_group(const struct group *group)
+// The source that has the metrics in its own group, before the given one; NULL: none.
+static const struct source *earlier_source(const struct source *own, const struct metric *metrics)
+{
+	for (const struct source *const *source = source_list; *source != own && *source;
+		source++) {
+		for (size_t i = 0; i < (*source)->n_groups; i++) {
+			if ((*source)->groups[i].metrics == metrics) {
+				return *source;
+			}
+		}
+	}
+	return NULL;
+}
+
+static void print_group(const struct source *source, const struct group *group)
 {
 	printf("\n### %s, of each %s, ", group->name, entity_kind_name(group->entity_kind));
 	print_interval(group->interval_ns);
+	const struct source *earlier = earlier_source(source, group->metrics);
+	if (earlier) {
+		printf("\n\nThe metrics of this group in [%s](#%s).\n", earlier->name,
+			earlier->name);
+		return;
+	}
 	printf("\n\n| metric | kind | unit | description |\n| --- | --- | --- | --- |\n");
 	for (size_t i = 0; i < group->n_metrics; i++) {
 		const struct metric *m = &group->metrics[i];
@@ -70,7 +90,7 @@ static void print_source(const struct source *source)
 {
 	printf("\n## %s\n\n%s\n", source->name, source->help);
 	for (size_t i = 0; i < source->n_groups; i++) {
-		print_group(&source->groups[i]);
+		print_group(source, &source->groups[i]);
 	}
 }
 

@@ -207,7 +207,7 @@ static int register_metrics(struct recorder *r)
 	}
 	for (size_t i = 0; i < r->registry.n_rows; i++) {
 		const struct registry_row *row = &r->registry.rows[i];
-		for (size_t k = 0; k < row->group->n_metrics; k++) {
+		for (size_t k = 0; !row->again && k < row->group->n_metrics; k++) {
 			writer_put_metric(r->writer, row->ids[k], &row->group->metrics[k],
 				row->group->entity_kind, row->source);
 		}

@@ -58,8 +58,9 @@ struct gpu_facts {
 	bool unused; // known: the job used none
 	bool held; // the hooks saw a framework hold memory of one
 	bool divided; // the busiest is divided (MIG)
+	bool amd; // the busiest, or every GPU if none is the job's, was made by AMD
 	// The busiest GPU of the job.
-	int index; // NVML's number; -1: there is none
+	int index; // the driver's number; -1: there is none
 	int64_t entity;
 	double busy; // share of time with a kernel resident
 	double sm_activity; // share of its multiprocessors that had a warp (GPM)

@@ -96,7 +96,9 @@ static void say_shared(struct text *t, const struct facts *f, const struct cause
 static void advise_shared(struct advice_builder *b, const struct cause *cause)
 {
 	advice_suggest_plain_at_most(b, cause->share.value,
-		"use a dedicated GPU (CUDA_VISIBLE_DEVICES, the scheduler's --gpus)",
+		b->f->gpu.amd
+			? "use a dedicated GPU (HIP_VISIBLE_DEVICES, the scheduler's --gpus)"
+			: "use a dedicated GPU (CUDA_VISIBLE_DEVICES, the scheduler's --gpus)",
 		"the GPU would serve only the job");
 }
 
@@ -121,23 +123,35 @@ static void say_throttled(struct text *t, const struct facts *f, const struct ca
 	text_append_string(t, " of it");
 }
 
+// " (nvidia-smi -q)": the command that shows more, with NVIDIA's options.
+static void append_tool(struct text *t, const struct gpu_facts *g, const char *options)
+{
+	text_format(t, " (%s%s)", g->amd ? "amd-smi metric" : "nvidia-smi ", g->amd ? "" : options);
+}
+
 static void advise_throttled(struct advice_builder *b, const struct cause *cause)
 {
-	static const char *const actions[N_GPU_SLOWINGS + 1] = {
-		[GPU_SLOWED_HEAT] =
-			"improve the cooling (nvidia-smi -q -d TEMPERATURE,PERFORMANCE)",
-		[GPU_SLOWED_BRAKE] =
-			"check the machine's power supply, which signals a power brake "
-			"(nvidia-smi -q -d POWER,PERFORMANCE)",
-		[GPU_SLOWED_HARDWARE] = "check the cooling and the power supply (nvidia-smi -q -d "
-					"TEMPERATURE,POWER,PERFORMANCE)",
-		[GPU_SLOWED_GROUP] = "find the GPU that holds back this one's group, or use a GPU "
-				     "outside of it (nvidia-smi -q -d PERFORMANCE)",
-		[N_GPU_SLOWINGS] = "check the cooling and the power supply (nvidia-smi -q -d "
-				   "TEMPERATURE,POWER,PERFORMANCE)",
+	static const struct {
+		const char *action, *options;
+	} actions[N_GPU_SLOWINGS + 1] = {
+		[GPU_SLOWED_HEAT] = {"improve the cooling", "-q -d TEMPERATURE,PERFORMANCE"},
+		[GPU_SLOWED_BRAKE] = {"check the machine's power supply, which signals a power "
+				      "brake",
+			"-q -d POWER,PERFORMANCE"},
+		[GPU_SLOWED_HARDWARE] = {"check the cooling and the power supply",
+			"-q -d TEMPERATURE,POWER,PERFORMANCE"},
+		[GPU_SLOWED_GROUP] = {"find the GPU that holds back this one's group, or use a GPU "
+				      "outside of it",
+			"-q -d PERFORMANCE"},
+		[N_GPU_SLOWINGS] = {"check the cooling and the power supply",
+			"-q -d TEMPERATURE,POWER,PERFORMANCE"},
 	};
-	advice_suggest_plain_at_most(b, cause->share.value, actions[b->f->gpu.slowing],
-		"the GPU would run at its highest clock");
+	const struct gpu_facts *g = &b->f->gpu;
+	struct text action = {0}, basis = {0};
+	text_append_string(&action, actions[g->slowing].action);
+	append_tool(&action, g, actions[g->slowing].options);
+	text_append_string(&basis, "the GPU would run at its highest clock");
+	advice_suggest_at_most(b, cause->share.value, &action, &basis);
 }
 
 // Computing on one --------------------------------------------------------------------------------
@@ -1852,8 +1866,9 @@ static void advise_transfer(struct advice_builder *b, const struct cause *cause)
 	if (gpu_facts_link_narrow(&b->f->gpu)) {
 		struct text action = {0}, basis = {0};
 		double faster = 1 - b->f->gpu.link_rate / b->f->gpu.link_best;
-		text_append_string(&action, "find out why the GPU's link is slow: another slot or "
-					    "riser (nvidia-smi -q)");
+		text_append_string(
+			&action, "find out why the GPU's link is slow: another slot or riser");
+		append_tool(&action, &b->f->gpu, "-q");
 		text_append_string(&basis, "it ran at ");
 		words_append_bytes_of(&basis, b->f->gpu.link_rate, b->f->gpu.link_best);
 		text_append_string(&basis, "/s that the GPU allows");

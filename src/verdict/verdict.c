@@ -564,11 +564,16 @@ static enum confidence judge_gpu_fault(const struct analysis *a, struct opinion 
 		text_append_string(&line, told->text);
 	}
 	words_append_elided(&opinion->headline, line.data ? line.data : "", NEXT_COLUMNS);
-	text_append_string(propose(opinion),
-		opinion->facts->gpu.lost_index >= 0
-			? "use another GPU; look for its Xid in dmesg, and check its power cables, "
-			  "its seat and its cooling before a restart of the machine"
-			: "use another GPU, or reset this one (nvidia-smi -q -d ECC,ROW_REMAPPER)");
+	const struct gpu_facts *gpu = &opinion->facts->gpu;
+	if (gpu->lost_index >= 0) {
+		text_format(propose(opinion),
+			"use another GPU; look for %s in dmesg, and check its power cables, its "
+			"seat and its cooling before a restart of the machine",
+			gpu->amd ? "amdgpu" : "its Xid");
+	} else {
+		text_format(propose(opinion), "use another GPU, or reset this one (%s)",
+			gpu->amd ? "amd-smi metric --ecc" : "nvidia-smi -q -d ECC,ROW_REMAPPER");
+	}
 	return CONFIDENCE_HIGH;
 }
 

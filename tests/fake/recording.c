@@ -147,16 +147,23 @@ static void make_root(struct recording *r, const char *namespace, const char *de
 
 struct recording *recording_new(const char *namespace, const char *device)
 {
+	return recording_of(&source_nvml, namespace, device);
+}
+
+struct recording *recording_of(
+	const struct source *source, const char *namespace, const char *device)
+{
 	struct recording *r = calloc(1, sizeof(*r));
 	r->rows = calloc(MAX_ROWS, sizeof(*r->rows));
 	r->notes = calloc(MAX_NOTES, sizeof(*r->notes));
+	r->source = source;
 	snprintf(r->folder, sizeof(r->folder), "/tmp/strain-nvml-XXXXXX");
 	assert_non_null(mkdtemp(r->folder));
 	make_root(r, namespace, device);
 	assert_int_equal(feed_new(64 << 20, &r->feed), 0);
-	for (size_t i = 0; i < source_nvml.n_groups; i++) {
+	for (size_t i = 0; i < r->source->n_groups; i++) {
 		assert_int_equal(
-			registry_add(&r->registry, source_nvml.name, &source_nvml.groups[i]), 0);
+			registry_add(&r->registry, r->source->name, &r->source->groups[i]), 0);
 	}
 	return r;
 }
@@ -216,8 +223,10 @@ int recording_open(struct recording *r, const char *script, struct error *e)
 {
 	char path[160];
 	snprintf(path, sizeof(path), "%s/script", r->folder);
-	write_file(path, script);
-	setenv("STRAIN_FAKE_NVML", path, 1);
+	if (script) {
+		write_file(path, script);
+		setenv("STRAIN_FAKE_NVML", path, 1);
+	}
 	r->start_ns = clock_monotonic_ns();
 	r->now_ns = r->start_ns;
 	assert_int_equal(sink_new(&r->registry, r->feed, r->start_ns, &r->sink), 0);
@@ -227,7 +236,7 @@ int recording_open(struct recording *r, const char *script, struct error *e)
 		.job = 2,
 		.start_ns = r->start_ns};
 	atomic_store(&r->registry.last_entity, 10);
-	return source_nvml.open(&context, r->sink, &r->state, e);
+	return r->source->open(&context, r->sink, &r->state, e);
 }
 
 struct recording *record(const char *namespace, const char *device, const char *script)
@@ -252,15 +261,17 @@ struct recording *record(const char *namespace, const char *device, const char *
 void play(struct recording *r, unsigned ms)
 {
 	for (unsigned t = 0; t < ms; t += 10) {
-		for (size_t i = 0; i < source_nvml.n_groups; i++) {
-			const struct group *group = &source_nvml.groups[i];
+		for (size_t i = 0; i < r->source->n_groups; i++) {
+			const struct group *group = &r->source->groups[i];
 			if (r->ended[i] || r->now_ns < r->due_ns[i]) {
 				continue;
 			}
 			r->ended[i] = group->read(r->state, r->sink, r->now_ns) < 0;
 			r->due_ns[i] = r->now_ns + group->interval_ns;
 		}
-		r->advance(10);
+		if (r->advance) {
+			r->advance(10);
+		}
 		r->now_ns += 10 * NS_PER_MS;
 	}
 	collect(r);
@@ -277,14 +288,14 @@ static void remove_tree(const char *folder)
 
 void recording_close(struct recording *r)
 {
-	source_nvml.close(r->state);
+	r->source->close(r->state);
 	r->state = NULL;
 	collect(r);
 }
 
 void recording_free(struct recording *r)
 {
-	source_nvml.close(r->state);
+	r->source->close(r->state);
 	sink_free(r->sink);
 	feed_free(r->feed);
 	registry_done(&r->registry);

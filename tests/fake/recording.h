@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// A recording of the NVML source alone, on the fake library's clock: no test waits.
+// A recording of one source of GPUs alone: NVML's on the fake library's clock, so that no test
+// waits, or AMD's on a tree of files.
 
 #pragma once
 
@@ -18,6 +19,7 @@
 #include "record/sample/source.h"
 
 extern const struct source source_nvml;
+extern const struct source source_amdgpu;
 
 // The job is this process, and another pid; the tree is the recording's own.
 #define OWN_ENTITY 900
@@ -44,6 +46,7 @@ struct note {
 
 // A recording of the source alone.
 struct recording {
+	const struct source *source;
 	char folder[64];
 	int root_fd;
 	struct registry registry;
@@ -80,6 +83,9 @@ extern const char training[];
 // Makes the machine that the source sees: its pid namespace, and what this process has open as
 // descriptor 3 (NULL for nothing).
 struct recording *recording_new(const char *namespace, const char *device);
+// The same for another source, which recording_open opens without a script.
+struct recording *recording_of(
+	const struct source *source, const char *namespace, const char *device);
 int recording_open(struct recording *r, const char *script, struct error *e);
 // Both, with a script on a manual clock; the test fails where the source does not open.
 struct recording *record(const char *namespace, const char *device, const char *script);

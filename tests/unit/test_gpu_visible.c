@@ -130,6 +130,35 @@ static void test_instances_whose_uuids_are_known(void **state)
 	assert_int_equal(gpu_visible_instance("MIG-c6d4", &two[2]), -1);
 }
 
+static void check_hip(const char *rocr, const char *hip, const char *expected)
+{
+	static const struct gpu_identity four[] = {{.uuid = "GPU-11aa"}, {.uuid = "GPU-22bb"},
+		{.uuid = "GPU-33cc"}, {.uuid = "pci-0000:04:00.0"}};
+	enum gpu_visible found[ARRAY_LENGTH(four)];
+	gpu_visible_hip(rocr, hip, four, ARRAY_LENGTH(four), found);
+	for (size_t i = 0; i < ARRAY_LENGTH(four); i++) {
+		assert_int_equal(found[i], expected[i] == 'V' ? GPU_VISIBLE : GPU_HIDDEN);
+	}
+}
+
+// HIP's indices count what ROCr leaves, in the order of its list.
+static void test_rocm(void **state)
+{
+	(void)state;
+	check_hip(NULL, NULL, "VVVV");
+	check_hip("", NULL, "----");
+	check_hip("2", NULL, "--V-");
+	check_hip("2,0", "1", "V---");
+	check_hip(NULL, " 3 ,1", "-V-V");
+	check_hip("0,9,1", NULL, "V---");
+	check_hip("GPU-22bb,3", NULL, "-V-V");
+	check_hip("GPU-22", "0", "-V--");
+	check_hip("GPU-", NULL, "----");
+	check_hip("0", "1", "----");
+	check_hip("1x", NULL, "----");
+	check_hip("0,1,2,3,0,1,2,3,0", NULL, "VVVV");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -138,6 +167,7 @@ int main(void)
 		cmocka_unit_test(test_an_index_says_nothing_where_models_differ),
 		cmocka_unit_test(test_instances),
 		cmocka_unit_test(test_instances_whose_uuids_are_known),
+		cmocka_unit_test(test_rocm),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

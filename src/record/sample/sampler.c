@@ -332,6 +332,23 @@ static void lane_enter(struct lane_thread *lane, const struct source *source)
 	atomic_store(&lane->at, source);
 }
 
+// Whether a run says why the source found nothing.
+static bool is_wanted(const struct source *source, int root_fd, int why)
+{
+	if (source->absent && source->absent(root_fd)) {
+		return false;
+	}
+	for (size_t i = 0; source->device && source_list[i]; i++) {
+		const struct source *other = source_list[i];
+		if (other != source && other->device && (why == -ENOENT || why == -ENODEV) &&
+			strcmp(other->device, source->device) == 0 &&
+			!(other->absent && other->absent(root_fd))) {
+			return false;
+		}
+	}
+	return true;
+}
+
 static void lane_add_source(struct lane_thread *lane, size_t index)
 {
 	struct sampler *s = lane->sampler;
@@ -342,7 +359,8 @@ static void lane_add_source(struct lane_thread *lane, size_t index)
 	int r = source->open(&s->context, lane->sink, &state, &e);
 	lane_enter(lane, NULL);
 	if (r < 0) {
-		for (size_t i = 0; i < source->n_groups; i++) {
+		bool wanted = is_wanted(source, s->context.root_fd, r);
+		for (size_t i = 0; wanted && i < source->n_groups; i++) {
 			sink_missing_group(lane->sink, 0, &source->groups[i], e.text);
 		}
 		return;

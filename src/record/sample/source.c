@@ -19,6 +19,20 @@
 
 // Registry ----------------------------------------------------------------------------------------
 
+// The row of another source whose group has the same metrics of the same kind of entity.
+static const struct registry_row *find_same(
+	const struct registry *r, const char *source, const struct group *group)
+{
+	for (size_t i = 0; i < r->n_rows; i++) {
+		const struct group *other = r->rows[i].group;
+		if (other->metrics == group->metrics && other->entity_kind == group->entity_kind &&
+			strcmp(r->rows[i].source, source) != 0) {
+			return &r->rows[i];
+		}
+	}
+	return NULL;
+}
+
 int registry_add(struct registry *r, const char *source, const struct group *group)
 {
 	void *rows = r->rows;
@@ -28,10 +42,14 @@ int registry_add(struct registry *r, const char *source, const struct group *gro
 		return -ENOMEM;
 	}
 	r->rows = rows;
+	const struct registry_row *same = find_same(r, source, group);
 	for (size_t i = 0; i < group->n_metrics; i++) {
-		ids[i] = ++r->last_id;
+		ids[i] = same ? same->ids[i] : ++r->last_id;
 	}
-	r->rows[r->n_rows++] = (struct registry_row){.group = group, .source = source, .ids = ids};
+	r->rows[r->n_rows++] = (struct registry_row){.group = group,
+		.source = same ? same->source : source,
+		.ids = ids,
+		.again = same != NULL};
 	return 0;
 }
 

@@ -172,6 +172,12 @@ struct source {
 	const char *help; // one line for doctor
 	enum lane lane;
 	bool needs_job; // its entities appear with what a job does, not before
+	// What it measures, if other sources measure the same on other machines: "GPU". Of these,
+	// a source that finds nothing says so only if the machine has nothing for the others.
+	const char *device;
+	// Whether the machine has nothing for it at all: then a run says nothing about it, not even
+	// that its metrics are missing. NULL: it always has.
+	bool (*absent)(int root_fd);
 	const struct group *groups; // [n_groups]
 	size_t n_groups;
 	// Checks whether there is anything to read, opens files to keep open, and announces the
@@ -195,8 +201,9 @@ struct group;
 
 struct registry_row {
 	const struct group *group;
-	const char *source; // name
+	const char *source; // name; of the first with the same metrics
 	uint32_t *ids; // [group->n_metrics], owned
+	bool again; // another source's group has the same metrics, and ids
 };
 
 // Filled before the lanes start and constant afterwards, except the entities' counter.
@@ -208,7 +215,8 @@ struct registry {
 	_Atomic int64_t last_entity;
 };
 
-// Assigns ids to the metrics of a group. Returns 0 or -ENOMEM.
+// Assigns ids to the metrics of a group; those of one table, which several sources may have, get
+// the same. Returns 0 or -ENOMEM.
 int registry_add(struct registry *r, const char *source, const struct group *group);
 // Returns NULL if the group is unknown.
 const struct registry_row *registry_find(const struct registry *r, const struct group *group);

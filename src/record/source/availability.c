@@ -265,6 +265,7 @@ static int try_source(struct availability *p, const struct source_context *conte
 	if (r < 0) {
 		return r;
 	}
+	registry_done(&p->registry); // of the source before: two may have the same metrics
 	for (size_t g = 0; g < source->n_groups && r == 0; g++) {
 		r = registry_add(&p->registry, source->name, &source->groups[g]);
 	}
@@ -324,10 +325,8 @@ static bool has_entities(const struct result *kept, const struct group *group)
 	return false;
 }
 
-static int publish(struct availability *p, struct result *kept, const struct source *source,
-	struct availability_result *ret)
+static int publish(struct availability *p, struct result *kept, struct availability_result *ret)
 {
-	ret->source = source;
 	ret->values = calloc(kept->n_readings + 1, sizeof(*ret->values));
 	if (!ret->values) {
 		return -ENOMEM;
@@ -359,24 +358,30 @@ int availability_run(const struct source_context *context, struct availability *
 	if (!p) {
 		return -ENOMEM;
 	}
-	while (source_list[p->n]) {
-		p->n++;
+	size_t n = 0;
+	while (source_list[n]) {
+		n++;
 	}
 	p->registry.last_entity = FIXED_ENTITIES;
-	p->kept = calloc(p->n, sizeof(*p->kept));
-	p->results = calloc(p->n, sizeof(*p->results));
+	p->kept = calloc(n, sizeof(*p->kept));
+	p->results = calloc(n, sizeof(*p->results));
 	int r = p->kept && p->results ? feed_new(FEED_MAX_BYTES, &p->feed) : -ENOMEM;
 	struct source_context own = *context;
 	own.host = HOST;
 	own.job = JOB;
 	own.recorder = RECORDER;
 	own.start_ns = clock_monotonic_ns();
-	for (size_t i = 0; i < p->n && r == 0; i++) {
-		r = try_source(p, &own, source_list[i], &p->kept[i], &p->results[i].failed);
+	for (size_t i = 0; i < n && r == 0; i++) {
+		const struct source *source = source_list[i];
+		if (!source->absent || !source->absent(own.root_fd)) {
+			p->results[p->n].source = source;
+			r = try_source(p, &own, source, &p->kept[p->n], &p->results[p->n].failed);
+			p->n++;
+		}
 	}
 	// Names point into the array of entities, which no longer grows.
 	for (size_t i = 0; i < p->n && r == 0; i++) {
-		r = publish(p, &p->kept[i], source_list[i], &p->results[i]);
+		r = publish(p, &p->kept[i], &p->results[i]);
 	}
 	if (r < 0) {
 		availability_free(p);

@@ -5,50 +5,76 @@
 
 #include "record/source/gpu_metrics.h"
 
+#include <stdbool.h>
+
+#include "base/cleanup.h"
+
+double gpu_metrics_link_bytes_per_s(int64_t generation, int64_t lanes)
+{
+	// 8b/10b, 128b/130b, 242b/256b.
+	static const double lane_bytes_per_s[] = {
+		[1] = 2.5e9 / 8 * 8 / 10,
+		[2] = 5e9 / 8 * 8 / 10,
+		[3] = 8e9 / 8 * 128 / 130,
+		[4] = 16e9 / 8 * 128 / 130,
+		[5] = 32e9 / 8 * 128 / 130,
+		[6] = 64e9 / 8 * 242 / 256,
+	};
+	bool known = generation >= 1 && generation < (int64_t)ARRAY_LENGTH(lane_bytes_per_s) &&
+	             lanes >= 1 && lanes <= 32;
+	return known ? lane_bytes_per_s[generation] * (double)lanes : 0;
+}
+
 const struct metric gpu_busy_metrics[N_BUSY] = {
 	[BUSY_GPU] = {"hw.gpu.utilization", METRIC_GAUGE, "1", 0.01,
 		"Share of time in which a kernel of any size was resident on the GPU, over the "
 		"driver's sample period of 1/6 to 1 s (nvmlDeviceGetSamples, each sample once "
-		"with the driver's time; otherwise nvmlDeviceGetUtilizationRates)."},
+		"with the driver's time; otherwise nvmlDeviceGetUtilizationRates). AMD: "
+		"gpu_busy_percent, of which each reading is the firmware's latest average."},
 	[BUSY_MEMORY] = {"strain.gpu.memory.utilization", METRIC_GAUGE, "1", 0.01,
 		"Share of time in which the GPU's memory was read or written, over the same sample "
-		"period: how busy its memory controller was, not how much memory is in use."},
+		"period: how busy its memory controller was, not how much memory is in use. AMD: "
+		"mem_busy_percent."},
 };
 
 const struct metric gpu_memory_metrics[N_MEMORY] = {
 	[MEMORY_USAGE] = {"hw.gpu.memory.usage", METRIC_GAUGE, "By", 1,
 		"GPU memory allocated by all processes, including the caches of frameworks "
 		"(and, on drivers before 510, the reserved part). On a partitioned GPU (MIG): "
-		"in the job's instance."},
+		"in the job's instance. AMD: mem_info_vram_used."},
 	[MEMORY_RESERVED] = {"strain.gpu.memory.reserved", METRIC_GAUGE, "By", 1,
 		"GPU memory reserved for driver and firmware (driver 510 and later)."},
 	[MEMORY_LIMIT] = {"hw.gpu.memory.limit", METRIC_GAUGE, "By", 1,
 		"Total GPU memory, including the reserved part. On a partitioned GPU (MIG): of "
-		"the job's instance."},
+		"the job's instance. AMD: mem_info_vram_total."},
 };
 
 const struct metric gpu_clock_metrics[N_CLOCK] = {
 	[CLOCK_SM] = {"strain.gpu.clock.sm", METRIC_GAUGE, "Hz", 1e6,
-		"Current clock of the GPU's multiprocessors."},
+		"Current clock of the GPU's multiprocessors (AMD: sclk of its hwmon)."},
 	[CLOCK_MEMORY] = {"strain.gpu.clock.memory", METRIC_GAUGE, "Hz", 1e6,
-		"Current clock of the GPU's memory; data moves at twice this rate."},
+		"Current clock of the GPU's memory; data moves at twice this rate (AMD: mclk of "
+		"its "
+		"hwmon, which may differ in that)."},
 	[CLOCK_THROTTLE] = {"strain.gpu.throttle", METRIC_STATE, "1", 1,
 		"Why clocks are not at their highest, as bits: 1 idle, 2 application clocks were "
 		"set, 4 power limit, 8 hardware slowdown, 16 synchronised with other GPUs, 32 too "
 		"hot (software), 64 too hot (hardware), 128 power brake, 256 display clocks; 0 is "
-		"none."},
+		"none. AMD: 1, 4, 32 and 64, from gpu_metrics."},
 };
 
 const struct metric gpu_power_metrics[N_POWER] = {
 	[POWER_WATTS] = {"hw.power", METRIC_GAUGE, "W", 0.001,
 		"Current power of the GPU's board (averaged over a second on Ampere and later, "
-		"if the driver has only nvmlDeviceGetPowerUsage)."},
+		"if the driver has only nvmlDeviceGetPowerUsage). AMD: power1_average or "
+		"power1_input of its hwmon."},
 };
 
 const struct metric gpu_energy_metrics[N_ENERGY] = {
 	[ENERGY_JOULES] = {"hw.energy", METRIC_COUNTER, "J", 0.001,
 		"Energy used by the GPU's board since the driver was loaded (Volta and later). "
-		"Its growth is exact, unlike sampled power."},
+		"Its growth is exact, unlike sampled power. AMD: from gpu_metrics, where the "
+		"firmware counts it."},
 };
 
 const struct metric gpu_pcie_metrics[N_TRAFFIC] = {
@@ -94,11 +120,13 @@ const struct metric gpu_gpm_metrics[N_GPM] = {
 
 const struct metric gpu_state_metrics[N_STATE] = {
 	[STATE_TEMPERATURE] = {"hw.temperature", METRIC_GAUGE, "Cel", 1,
-		"Temperature of the GPU's chip."},
+		"Temperature of the GPU's chip (AMD: of its hottest point, \"junction\", else at "
+		"its "
+		"edge)."},
 	[STATE_MEMORY_TEMPERATURE] = {"strain.gpu.memory.temperature", METRIC_GAUGE, "Cel", 1,
 		"Temperature of the GPU's memory, if it has a sensor (HBM)."},
 	[STATE_POWER_LIMIT] = {"strain.gpu.power.limit", METRIC_GAUGE, "W", 0.001,
-		"Power limit in effect."},
+		"Power limit in effect (AMD: power1_cap of its hwmon)."},
 	[STATE_GENERATION] = {"strain.gpu.pcie.generation", METRIC_STATE, "1", 1,
 		"Current PCIe generation of the link; it is lower while the GPU is idle."},
 	[STATE_WIDTH] = {"strain.gpu.pcie.width", METRIC_STATE, "{lane}", 1,
@@ -127,9 +155,9 @@ const struct metric gpu_error_metrics[N_ERRORS] = {
 
 const struct metric gpu_job_metrics[N_JOB] = {
 	[JOB_MEMORY] = {"strain.gpu.job.memory.usage", METRIC_GAUGE, "By", 1,
-		"Memory of this GPU used by processes of the job."},
+		"Memory of this GPU used by processes of the job (AMD: as kfd counts it)."},
 	[JOB_PROCESSES] = {"strain.gpu.job.processes", METRIC_GAUGE, "{process}", 1,
-		"Processes of the job that use this GPU."},
+		"Processes of the job that use this GPU (AMD: that have a queue of kfd on it)."},
 	[JOB_UTILIZATION] = {"strain.gpu.job.utilization", METRIC_GAUGE, "1", 0.01,
 		"Share of time in which a process of the job had a kernel resident on this "
 		"GPU, summed over processes that alternate (nvmlDeviceGetProcessUtilization)."},
@@ -144,7 +172,9 @@ const struct metric gpu_job_metrics[N_JOB] = {
 
 const struct metric gpu_process_metrics[N_PROCESS] = {
 	[PROCESS_MEMORY] = {"strain.gpu.memory.usage", METRIC_GAUGE, "By", 1,
-		"GPU memory used by the process on all GPUs, including its CUDA context."},
+		"GPU memory used by the process on all GPUs, including its CUDA context (AMD: as "
+		"kfd "
+		"counts it)."},
 	[PROCESS_UTILIZATION] = {"strain.gpu.utilization", METRIC_GAUGE, "1", 0.01,
 		"Share of time in which the process had a kernel resident, summed over GPUs: 2 "
 		"means two GPUs all the time (nvmlDeviceGetProcessUtilization)."},

@@ -8,6 +8,9 @@
 
 #include "runfile/metric.h"
 
+// Bytes per second of a PCIe link in each direction, after line coding; 0: no such link.
+double gpu_metrics_link_bytes_per_s(int64_t generation, int64_t lanes);
+
 enum { BUSY_GPU, BUSY_MEMORY, N_BUSY };
 extern const struct metric gpu_busy_metrics[N_BUSY];
 

@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// CUDA_VISIBLE_DEVICES, interpreted like CUDA does.
+// CUDA_VISIBLE_DEVICES, interpreted like CUDA does; ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES,
+// like ROCm; and whose environments are read for them.
 
 #include "record/source/gpu_visible.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/parse.h"
+#include "machine/file.h"
+#include "machine/tree.h"
+
+#define ENVIRONS_MAX 64u // per reading
+#define ENVIRON_AGAIN_NS NS_PER_S
+#define HIP_GPUS_MAX 128u
 
 struct visible_gpus {
 	const struct gpu_identity *gpus;
@@ -191,4 +201,117 @@ int gpu_visible_instance(const char *list, const struct gpu_identity *gpu)
 		at += length + (at[length] == ',');
 	}
 	return found;
+}
+
+// ROCm --------------------------------------------------------------------------------------------
+
+static struct cursor trimmed(const char *at, size_t length)
+{
+	struct cursor word = cursor_of(at, length);
+	cursor_skip_blanks(&word);
+	while (word.end > word.at && (word.end[-1] == ' ' || word.end[-1] == '\t')) {
+		word.end--;
+	}
+	return word;
+}
+
+// The place of an entry among n GPUs; n: it names none.
+static size_t find_hip(
+	struct cursor word, const struct gpu_identity *gpus, const size_t *order, size_t n)
+{
+	uint64_t index;
+	struct cursor rest = word;
+	if (cursor_u64(&rest, &index)) {
+		return rest.at == rest.end && index < n ? (size_t)index : n;
+	}
+	size_t length = (size_t)(word.end - word.at), found = n;
+	for (size_t i = 0; i < n && length > strlen("GPU-"); i++) {
+		found = found == n && strncmp(gpus[order[i]].uuid, word.at, length) == 0 ? i
+		                                                                         : found;
+	}
+	return found;
+}
+
+// Leaves of order[n] what the list names, in its order. Returns their number.
+static size_t choose_hip(
+	const char *list, const struct gpu_identity *gpus, size_t order[HIP_GPUS_MAX], size_t n)
+{
+	size_t chosen[HIP_GPUS_MAX], kept = 0;
+	for (const char *at = list; at && kept < n;) {
+		size_t length = strcspn(at, ",");
+		size_t place = find_hip(trimmed(at, length), gpus, order, n);
+		if (place == n) {
+			break;
+		}
+		chosen[kept++] = order[place];
+		at = at[length] ? at + length + 1 : NULL;
+	}
+	memcpy(order, chosen, kept * sizeof(*chosen));
+	return kept;
+}
+
+void gpu_visible_hip(const char *rocr, const char *hip, const struct gpu_identity *gpus, size_t n,
+	enum gpu_visible *ret)
+{
+	size_t order[HIP_GPUS_MAX], left = n < HIP_GPUS_MAX ? n : HIP_GPUS_MAX;
+	for (size_t i = 0; i < left; i++) {
+		order[i] = i;
+	}
+	left = rocr ? choose_hip(rocr, gpus, order, left) : left;
+	left = hip ? choose_hip(hip, gpus, order, left) : left;
+	for (size_t i = 0; i < n; i++) {
+		ret[i] = GPU_HIDDEN;
+	}
+	for (size_t i = 0; i < left; i++) {
+		ret[order[i]] = GPU_VISIBLE;
+	}
+}
+
+// Environments ------------------------------------------------------------------------------------
+
+static bool read_environ(
+	int root_fd, pid_t pid, bool (*take)(void *context, struct cursor environ), void *context)
+{
+	char path[48];
+	struct host_file file = HOST_FILE_CLOSED;
+	struct cursor text = cursor_of("", 0);
+	snprintf(path, sizeof(path), "proc/%d/environ", (int)pid);
+	int r = host_file_open(&file, root_fd, path, NULL);
+	r = r < 0 ? r : host_file_read(&file, &text);
+	bool has = take(context, r < 0 ? cursor_of("", 0) : text);
+	host_file_close(&file);
+	return has;
+}
+
+bool gpu_environs_read(struct gpu_environs *e, struct tree *tree, int root_fd, uint64_t now_ns,
+	bool (*take)(void *context, struct cursor environ), void *context)
+{
+	const bool again = now_ns >= e->again_ns + ENVIRON_AGAIN_NS;
+	size_t n = 0, asked = 0;
+	bool any = false;
+	if (tree_snapshot(tree, &e->members, &n, &e->capacity) < 0) {
+		return false;
+	}
+	for (size_t i = 0; i < n && asked < ENVIRONS_MAX; i++) {
+		// Entities are numbered in the order of joining.
+		int64_t entity = e->members[i].entity;
+		bool read_once = entity <= e->last_entity;
+		if (!read_once || (again && entity > e->last_again && entity <= e->before)) {
+			e->last_entity = read_once ? e->last_entity : entity;
+			any = read_environ(root_fd, e->members[i].pid, take, context) || any;
+			asked++;
+		}
+	}
+	if (again && asked < ENVIRONS_MAX) { // all of them
+		e->last_again = e->before;
+		e->before = e->last_entity;
+		e->again_ns = now_ns;
+	}
+	return any;
+}
+
+void gpu_environs_done(struct gpu_environs *e)
+{
+	free(e->members);
+	*e = (struct gpu_environs){0};
 }

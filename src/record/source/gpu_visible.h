@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The GPUs that a process may use, from its CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER.
+// The GPUs that a process may use, from its environment: CUDA_VISIBLE_DEVICES and
+// CUDA_DEVICE_ORDER, or ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES.
 
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "base/parse.h"
 
 enum gpu_visible {
 	GPU_HIDDEN,
@@ -34,3 +38,30 @@ void gpu_visible(const char *list, const char *order, const struct gpu_identity 
 // Returns the instance of a divided GPU that the list lets a process use: the only instance, or the
 // only one named. -1: none, several, or not determined by the list.
 int gpu_visible_instance(const char *list, const struct gpu_identity *gpu);
+// The same for AMD's GPUs in the order of ROCm, which is that of the driver's nodes. rocr: the
+// value of ROCR_VISIBLE_DEVICES (indices and UUIDs); hip: of HIP_VISIBLE_DEVICES, else of
+// CUDA_VISIBLE_DEVICES (indices among those that rocr leaves, in its order); NULL if not set. As
+// with CUDA, the first entry that names no GPU ends a list.
+void gpu_visible_hip(const char *rocr, const char *hip, const struct gpu_identity *gpus, size_t n,
+	enum gpu_visible *ret);
+
+struct tree;
+struct tree_member;
+
+// The environments of the job's processes, each read once, and again after it had time to execute a
+// program in another one (env, a shell).
+struct gpu_environs {
+	struct tree_member *members; // scratch
+	size_t capacity;
+	int64_t last_entity, last_again; // those up to these were read once, again
+	int64_t before; // the first of both when the second was last moved
+	uint64_t again_ns; // when that was
+};
+
+// Calls take() for the environment of each process that is due, some of them if there are many.
+// take() returns whether it has the variables that it looks for: a process without them proves
+// nothing, since it may be a shell that sets them for its children as well as a process that sees
+// every GPU. Returns whether any had them.
+bool gpu_environs_read(struct gpu_environs *e, struct tree *tree, int root_fd, uint64_t now_ns,
+	bool (*take)(void *context, struct cursor environ), void *context);
+void gpu_environs_done(struct gpu_environs *e);

@@ -17,6 +17,7 @@ extern const struct source source_energy;
 extern const struct source source_network;
 extern const struct source source_connections;
 extern const struct source source_nvml;
+extern const struct source source_amdgpu;
 extern const struct source source_waits;
 extern const struct source source_threads;
 extern const struct source source_profile;
@@ -32,6 +33,7 @@ const struct source *const source_list[] = {
 	&source_network,
 	&source_connections,
 	&source_nvml,
+	&source_amdgpu,
 	&source_waits,
 	&source_threads,
 	&source_profile,

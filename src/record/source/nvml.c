@@ -219,13 +219,7 @@ struct gpu_source {
 	unsigned readings_unmatched; // consecutive readings without a process of the job
 	bool ever_matched;
 
-	struct tree_member *members; // scratch
-	size_t members_capacity;
-	// The environment of members up to these was read once, and again after they had time to
-	// execute a program in another one (env, a shell).
-	int64_t last_environ_entity, last_environ_again;
-	int64_t environ_before; // the first of both when the second was last moved
-	uint64_t environ_again_ns; // when that was
+	struct gpu_environs environs;
 	bool visible_set; // some member has CUDA_VISIBLE_DEVICES
 };
 
@@ -793,19 +787,6 @@ static void gpu_read_errors(struct gpu_source *s, struct gpu *g, struct sink *si
 //
 // Constant properties of a GPU: its attributes including its peak rates, and whether the job may
 // see it.
-
-#define MAX_ENVIRONMENTS 64u // per reading
-#define ENVIRON_AGAIN_NS UINT64_C(1000000000)
-
-// Bytes per second of one lane in each direction, after line coding (8b/10b, 128b/130b, 242b/256b).
-static const double lane_bytes_per_s[] = {
-	[1] = 2.5e9 / 8 * 8 / 10,
-	[2] = 5e9 / 8 * 8 / 10,
-	[3] = 8e9 / 8 * 128 / 130,
-	[4] = 16e9 / 8 * 128 / 130,
-	[5] = 32e9 / 8 * 128 / 130,
-	[6] = 64e9 / 8 * 242 / 256,
-};
 
 // Cores of one multiprocessor by compute capability.
 static const struct {
@@ -1405,19 +1386,18 @@ static void gpu_visible_from_self(struct gpu_source *s)
 	}
 }
 
-// Reads one process's environment. A process without the variable proves nothing: it may be a shell
-// that sets it for its children as well as a process that sees every GPU.
-static bool add_member(struct gpu_source *s, pid_t pid, enum gpu_visible *verdicts)
+struct visible_choice {
+	struct gpu_source *s;
+	enum gpu_visible *verdicts; // so far
+};
+
+// Adds what one process of the job may use, if its environment says so.
+static bool add_member(void *context, struct cursor environ)
 {
-	char path[48];
-	struct host_file file = HOST_FILE_CLOSED;
-	struct cursor text = cursor_of("", 0);
-	snprintf(path, sizeof(path), "proc/%d/environ", (int)pid);
-	int r = host_file_open(&file, s->root_fd, path, NULL);
-	r = r < 0 ? r : host_file_read(&file, &text);
-	text = r < 0 ? cursor_of("", 0) : text;
-	const char *list = procfs_environ_value(text, "CUDA_VISIBLE_DEVICES");
-	const char *order = procfs_environ_value(text, "CUDA_DEVICE_ORDER");
+	struct visible_choice *choice = context;
+	struct gpu_source *s = choice->s;
+	const char *list = procfs_environ_value(environ, "CUDA_VISIBLE_DEVICES");
+	const char *order = procfs_environ_value(environ, "CUDA_DEVICE_ORDER");
 	struct gpu_identity identities[NVML_MAX_GPUS];
 	enum gpu_visible own[NVML_MAX_GPUS] = {0};
 	size_t n = identify(s, identities);
@@ -1426,9 +1406,8 @@ static bool add_member(struct gpu_source *s, pid_t pid, enum gpu_visible *verdic
 		choose_instances(s, identities, list);
 	}
 	for (size_t i = 0; i < n && list; i++) {
-		verdicts[i] = own[i] == GPU_HIDDEN ? verdicts[i] : own[i];
+		choice->verdicts[i] = own[i] == GPU_HIDDEN ? choice->verdicts[i] : own[i];
 	}
-	host_file_close(&file);
 	return list != NULL;
 }
 
@@ -1449,36 +1428,15 @@ static void announce_visible(
 
 static void gpu_visible_from_job(struct gpu_source *s, struct sink *sink, uint64_t now_ns)
 {
-	const bool again = now_ns >= s->environ_again_ns + ENVIRON_AGAIN_NS;
 	enum gpu_visible verdicts[NVML_MAX_GPUS];
 	int instances[NVML_MAX_GPUS]; // found so far
-	size_t n = 0, asked = 0;
-	bool set = false;
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		instances[i] = s->gpus[i].instance;
 		// The first members with the variable replace the result of our own environment.
 		verdicts[i] = s->visible_set ? (enum gpu_visible)s->gpus[i].visible : GPU_HIDDEN;
 	}
-	if (tree_snapshot(s->tree, &s->members, &n, &s->members_capacity) < 0) {
-		return;
-	}
-	for (size_t i = 0; i < n && asked < MAX_ENVIRONMENTS; i++) {
-		// Entities are numbered in the order of joining.
-		int64_t entity = s->members[i].entity;
-		bool read_once = entity <= s->last_environ_entity;
-		if (!read_once ||
-			(again && entity > s->last_environ_again && entity <= s->environ_before)) {
-			s->last_environ_entity = read_once ? s->last_environ_entity : entity;
-			set = add_member(s, s->members[i].pid, verdicts) || set;
-			asked++;
-		}
-	}
-	if (again && asked < MAX_ENVIRONMENTS) { // all of them
-		s->last_environ_again = s->environ_before;
-		s->environ_before = s->last_environ_entity;
-		s->environ_again_ns = now_ns;
-	}
-	if (set) {
+	struct visible_choice choice = {s, verdicts};
+	if (gpu_environs_read(&s->environs, s->tree, s->root_fd, now_ns, add_member, &choice)) {
 		s->visible_set = true;
 		announce_visible(s, sink, verdicts, instances);
 	}
@@ -1845,10 +1803,7 @@ static void find_link(struct gpu_source *s, struct gpu *g)
 	}
 	g->pcie_generation = (uint32_t)generation;
 	g->pcie_width = (uint32_t)width;
-	if (generation >= 1 && generation < (int64_t)ARRAY_LENGTH(lane_bytes_per_s) && width >= 1 &&
-		width <= 32) {
-		g->pcie_peak = (uint64_t)(lane_bytes_per_s[generation] * (double)width);
-	}
+	g->pcie_peak = (uint64_t)gpu_metrics_link_bytes_per_s(generation, width);
 }
 
 // Reads the constant properties and announces the GPU.
@@ -2120,7 +2075,7 @@ static void nvml_source_close(void *state)
 	free(s->gpus);
 	free(s->gpm_request);
 	free(s->processes);
-	free(s->members);
+	gpu_environs_done(&s->environs);
 	free(s);
 }
 
@@ -2170,6 +2125,7 @@ const struct source source_nvml = {
 	.name = "nvml",
 	.help = "NVIDIA GPUs: utilisation, memory, PCIe, NVLink, power, clocks, processes",
 	.lane = LANE_DEVICE,
+	.device = "GPU",
 	.groups = nvml_groups,
 	.n_groups = N_GPU_GROUPS,
 	.open = nvml_source_open,

@@ -1,0 +1,1211 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// AMD's GPUs, from the files of the kernel's driver: amdgpu (/sys/class/drm/*/device, its hwmon,
+// its gpu_metrics) and its compute interface kfd (/sys/class/kfd). No library is loaded, and no
+// file whose reading waits (pcie_bw) or needs root is read. In this order:
+//
+//   Groups       which metrics of gpu_metrics.h, and the file of each
+//   State        what is kept of each GPU and each process
+//   Files        numbers, links, and the driver's table gpu_metrics
+//   Rows         how a reading becomes a value, a gap, a reason, or a lost GPU
+//   Processes    who uses the GPUs
+//   GPUs         kfd's nodes, and the constant properties
+//   Source       groups, opening, closing
+//
+// Sources: the kernel's Documentation/gpu/amdgpu, and of its drivers amdgpu_pm.c, kfd_topology.c,
+// kfd_process.c and kgd_pp_interface.h.
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "machine/file.h"
+#include "machine/procfs.h"
+#include "machine/tree.h"
+#include "record/sample/source.h"
+#include "record/source/gpu_metrics.h"
+#include "record/source/gpu_visible.h"
+
+// Groups ------------------------------------------------------------------------------------------
+
+// In the order of the source's table.
+enum amd_group {
+	AMD_BUSY,
+	AMD_MEMORY,
+	AMD_CLOCK,
+	AMD_POWER,
+	AMD_ENERGY,
+	AMD_PCIE,
+	AMD_STATE,
+	AMD_ERRORS,
+	AMD_JOB,
+	AMD_PROCESS,
+	N_AMD_GROUPS,
+};
+
+static const struct group amd_groups[N_AMD_GROUPS]; // at the end
+
+#define AMD_MAX_METRICS 6u
+#define ALTERNATIVES 2u
+
+// The file of a metric: in the GPU's folder, or in that of its hwmon. A file with a label
+// (temp2_label) is found by it. The first alternative that can be read is taken.
+static const struct amd_file {
+	enum amd_group group;
+	size_t metric;
+	bool hwmon;
+	const char *names[ALTERNATIVES]; // with a label: the labels
+	const char *labelled; // "temp", "freq"
+	int64_t divisor; // of the file's unit to the metric's stored one
+	int64_t most; // in the file's unit: what is above is not a value
+} files[] = {
+	{AMD_BUSY, BUSY_GPU, false, {"gpu_busy_percent"}, NULL, 1, 100},
+	{AMD_BUSY, BUSY_MEMORY, false, {"mem_busy_percent"}, NULL, 1, 100},
+	{AMD_MEMORY, MEMORY_USAGE, false, {"mem_info_vram_used"}, NULL, 1, INT64_MAX},
+	{AMD_MEMORY, MEMORY_LIMIT, false, {"mem_info_vram_total"}, NULL, 1, INT64_MAX},
+	{AMD_CLOCK, CLOCK_SM, true, {"sclk"}, "freq", 1000000, INT64_C(100000000000)},
+	{AMD_CLOCK, CLOCK_MEMORY, true, {"mclk"}, "freq", 1000000, INT64_C(100000000000)},
+	{AMD_POWER, POWER_WATTS, true, {"power1_average", "power1_input"}, NULL, 1000,
+		INT64_C(100000000000)},
+	{AMD_STATE, STATE_TEMPERATURE, true, {"junction", "edge"}, "temp", 1000, 300000},
+	{AMD_STATE, STATE_MEMORY_TEMPERATURE, true, {"mem"}, "temp", 1000, 300000},
+	{AMD_STATE, STATE_POWER_LIMIT, true, {"power1_cap"}, NULL, 1000, INT64_C(100000000000)},
+	{AMD_ERRORS, ERRORS_REPLAYS, false, {"pcie_replay_count"}, NULL, 1, INT64_MAX},
+};
+
+#define N_FILES ARRAY_LENGTH(files)
+
+// State -------------------------------------------------------------------------------------------
+
+#define AMD_MAX_GPUS 128u
+#define AMD_MAX_NODES 256u
+#define EVENTS_MAX 5u
+
+// A number that has no value this time, and one that has none in this run.
+#define FILE_GAP (-EAGAIN)
+
+struct amd_gpu {
+	unsigned index; // ROCm's: the order of kfd's nodes
+	uint64_t id; // kfd's
+	int64_t entity;
+	char uuid[48];
+	char name[96];
+	char bus_id[24];
+	char folder[64]; // "sys/bus/pci/devices/0000:03:00.0"
+	char hwmon[128]; // below that; "": none
+	char link[96]; // the folder of the device in the slot: the GPU, or the switch on its card
+	bool part; // of a divided GPU, and not the first: the card's figures are with that
+	bool lost;
+	int visible; // enum gpu_visible
+	int64_t link_generation, link_width; // of the fastest link; 0: unknown
+	int64_t clock_max_hz, memory_bytes; // 0: unknown
+	uint8_t never[N_AMD_GROUPS]; // a bit per metric that is unavailable in this run
+	struct host_file open[N_FILES];
+	struct host_file table; // gpu_metrics
+	struct host_file suspended; // power/runtime_status
+	int64_t errors[N_ERRORS]; // last counts; VALUE_MISSING: not read yet
+	unsigned error_events[N_ERRORS];
+	struct stream *streams[N_AMD_GROUPS];
+};
+
+// A process of the job that uses GPUs.
+struct amd_process {
+	int64_t entity;
+	pid_t pid;
+	struct stream *stream;
+	bool listed; // in this reading
+	int64_t memory;
+};
+
+struct amd_source {
+	struct sink *sink; // outlives the source
+	struct amd_gpu *gpus; // [n_gpus]
+	size_t n_gpus;
+	int64_t host;
+	uint64_t start_ns;
+	int root_fd;
+	struct tree *tree;
+	bool nested; // in a separate pid namespace: kfd's pids are the host's
+	struct amd_process *processes;
+	size_t n_processes, processes_capacity;
+	struct gpu_environs environs;
+	bool visible_set; // some member has ROCR_VISIBLE_DEVICES or the like
+};
+
+// A reading of a group. A value that is VALUE_MISSING is a gap.
+struct amd_reading {
+	int64_t value[AMD_MAX_METRICS];
+};
+
+static_assert(N_JOB <= AMD_MAX_METRICS && N_ERRORS <= AMD_MAX_METRICS, "a row holds them");
+
+// Files -------------------------------------------------------------------------------------------
+
+// The number that is all of a text.
+static bool number_of(struct cursor text, int64_t *ret)
+{
+	if (!cursor_i64(&text, ret)) {
+		return false;
+	}
+	while (text.at < text.end && (*text.at == '\n' || *text.at == ' ' || *text.at == '\0')) {
+		text.at++;
+	}
+	return text.at == text.end;
+}
+
+static bool read_number_once(int root_fd, const char *path, int64_t *ret)
+{
+	char buffer[64];
+	struct cursor text;
+	return file_read_once(root_fd, path, buffer, sizeof(buffer), &text, NULL) == 0 &&
+	       number_of(text, ret);
+}
+
+// Returns 0, FILE_GAP, or -errno if there will be no value any more.
+static int read_file(struct host_file *f, const struct amd_file *file, int64_t *ret)
+{
+	struct cursor text;
+	int64_t value = 0;
+	int r = f->fd < 0 ? -ENOENT : host_file_read(f, &text);
+	if (r < 0) {
+		// While the GPU is reset the driver answers with EPERM, while it sleeps with EBUSY.
+		bool passes = r == -EPERM || r == -EBUSY || r == -EAGAIN || r == -EINTR ||
+		              r == -ENODATA || r == -ETIME || r == -ETIMEDOUT || r == -EIO;
+		return passes ? FILE_GAP : r;
+	}
+	if (!number_of(text, &value) || value < 0 || value > file->most) {
+		return FILE_GAP;
+	}
+	*ret = value / file->divisor;
+	return 0;
+}
+
+// "16.0 GT/s PCIe" is generation 4.
+static int64_t generation_of(const char *speed)
+{
+	static const char *const speeds[] = {"2.5 ", "5", "8", "16", "32", "64"};
+	for (size_t i = ARRAY_LENGTH(speeds); i-- > 0;) {
+		size_t length = strlen(speeds[i]);
+		if (strncmp(speed, speeds[i], length) == 0 &&
+			(i == 0 || speed[length] == '.' || speed[length] == ' ')) {
+			return (int64_t)i + 1;
+		}
+	}
+	return 0;
+}
+
+// The generation and the lanes of the link at present, or the largest of both. False: unknown.
+static bool read_link(int root_fd, const char *folder, const char *which, int64_t *ret_generation,
+	int64_t *ret_width)
+{
+	char path[160], line[48];
+	snprintf(path, sizeof(path), "%s/%s_link_speed", folder, which);
+	*ret_generation = file_read_line(root_fd, path, line, sizeof(line)) ? generation_of(line)
+	                                                                    : 0;
+	snprintf(path, sizeof(path), "%s/%s_link_width", folder, which);
+	bool read = read_number_once(root_fd, path, ret_width) && *ret_width >= 1 &&
+	            *ret_width <= 32;
+	*ret_width = read ? *ret_width : 0;
+	return *ret_generation > 0 && *ret_width > 0;
+}
+
+// The driver's table of figures: a header with its size and version, and fields that a version may
+// not have. Of each the offset by version; 0: not there.
+struct table_layout {
+	uint8_t format, content;
+	uint16_t least; // its bytes
+	uint16_t energy; // 64 bits, in 2^-16 J
+	uint16_t throttling; // 64 bits, of enum throttler in the kernel's amdgpu_smu.h
+};
+
+static const struct table_layout layouts[] = {
+	{1, 1, 96, 24, 0},
+	{1, 2, 104, 24, 0},
+	{1, 3, 120, 24, 112},
+};
+
+#define TABLE_MAX 4096
+#define ENERGY_UNITS_PER_J 65536
+
+static uint64_t bytes_at(struct cursor table, size_t offset, size_t n)
+{
+	uint64_t value = 0;
+	for (size_t i = 0; i < n; i++) {
+		value |= (uint64_t)(unsigned char)table.at[offset + i] << 8 * i;
+	}
+	return value;
+}
+
+// Reads the table. NULL: there is none, or it is of a version that is not known.
+static const struct table_layout *read_table(struct amd_gpu *g, struct cursor *ret)
+{
+	if (g->table.fd < 0 || host_file_read_to_end(&g->table, ret) < 0 ||
+		ret->end - ret->at < 4) {
+		return NULL;
+	}
+	size_t length = (size_t)(ret->end - ret->at);
+	for (size_t i = 0; i < ARRAY_LENGTH(layouts); i++) {
+		const struct table_layout *l = &layouts[i];
+		if (bytes_at(*ret, 2, 1) == l->format && bytes_at(*ret, 3, 1) == l->content) {
+			return length >= l->least && bytes_at(*ret, 0, 2) >= l->least ? l : NULL;
+		}
+	}
+	return NULL;
+}
+
+// Rows --------------------------------------------------------------------------------------------
+
+static bool wants(const struct amd_gpu *g, enum amd_group group, size_t metric)
+{
+	return !(g->never[group] & 1u << metric);
+}
+
+static bool wants_any(const struct amd_gpu *g, enum amd_group group)
+{
+	unsigned all = (1u << amd_groups[group].n_metrics) - 1;
+	return !g->lost && (g->never[group] & all) != all;
+}
+
+// Marks a metric as unavailable from now on, with the reason.
+static void never(struct sink *sink, struct amd_gpu *g, enum amd_group group, size_t metric,
+	const char *reason)
+{
+	if (wants(g, group, metric)) {
+		g->never[group] |= (uint8_t)(1u << metric);
+		sink_missing(sink, g->entity, &amd_groups[group], metric, reason);
+	}
+}
+
+static void lose(struct sink *sink, struct amd_gpu *g, uint64_t now_ns)
+{
+	static const char reason[] = "the driver removed it";
+	g->lost = true;
+	sink_event(sink, now_ns, "gpu_lost", g->entity, "GPU %u (%s, %s): %s", g->index, g->name,
+		g->uuid, reason);
+	for (size_t group = 0; group < N_AMD_GROUPS; group++) {
+		stream_close(take_pointer(g->streams[group]));
+		if (amd_groups[group].entity_kind == ENTITY_GPU) {
+			sink_missing_group(sink, g->entity, &amd_groups[group], reason);
+		}
+	}
+	sink_entity_end(sink, g->entity, now_ns, NULL);
+}
+
+static void put_row(struct sink *sink, struct amd_gpu *g, enum amd_group group, uint64_t now_ns,
+	const struct amd_reading *r)
+{
+	if (!g->streams[group]) {
+		g->streams[group] = sink_stream(sink, g->entity, &amd_groups[group]);
+	}
+	stream_row(g->streams[group], now_ns, r->value);
+}
+
+// Reads the group's metrics that have a file. False: the GPU is lost.
+static bool read_files(struct sink *sink, struct amd_gpu *g, enum amd_group group, uint64_t now_ns,
+	struct amd_reading *ret)
+{
+	for (size_t i = 0; i < AMD_MAX_METRICS; i++) {
+		ret->value[i] = VALUE_MISSING;
+	}
+	for (size_t i = 0; i < N_FILES; i++) {
+		const struct amd_file *file = &files[i];
+		if (file->group != group || !wants(g, group, file->metric)) {
+			continue;
+		}
+		int r = read_file(&g->open[i], file, &ret->value[file->metric]);
+		if (r == -ENODEV) {
+			lose(sink, g, now_ns);
+			return false;
+		}
+		if (r < 0 && r != FILE_GAP) {
+			char reason[96];
+			snprintf(reason, sizeof(reason), "%s: %s", file->names[0], strerror(-r));
+			never(sink, g, group, file->metric, reason);
+		}
+	}
+	return true;
+}
+
+// A GPU that sleeps, as those of laptops do, stays asleep: most readings would wake it.
+static bool sleeps(struct amd_gpu *g)
+{
+	struct cursor text;
+	return g->suspended.fd >= 0 && host_file_read(&g->suspended, &text) == 0 &&
+	       cursor_literal(&text, "suspend");
+}
+
+// Bits of hw.gpu's metric strain.gpu.throttle, from those of the table.
+static int64_t throttling_of(uint64_t bits)
+{
+	const uint64_t power = UINT64_C(0xff00ff), hot = UINT64_C(0x3fff00000000),
+		       hardware = UINT64_C(0xc00000000000);
+	return (bits & power ? 4 : 0) | (bits & hot ? 32 : 0) | (bits & hardware ? 64 : 0);
+}
+
+// Why clocks are low: nothing is computed, or what the table says.
+static int64_t read_throttling(struct amd_gpu *g)
+{
+	struct cursor table;
+	int64_t busy;
+	const struct table_layout *l = read_table(g, &table);
+	uint64_t bits = l && l->throttling ? bytes_at(table, l->throttling, 8) : UINT64_MAX;
+	if (bits == UINT64_MAX) {
+		return VALUE_MISSING;
+	}
+	bool idle = read_file(&g->open[0], &files[0], &busy) == 0 && busy == 0;
+	return throttling_of(bits) | (idle ? 1 : 0);
+}
+
+static int64_t read_joules(struct amd_gpu *g)
+{
+	struct cursor table;
+	const struct table_layout *l = read_table(g, &table);
+	uint64_t count = l ? bytes_at(table, l->energy, 8) : UINT64_MAX;
+	return count < UINT64_MAX / 1000 ? (int64_t)(count * 1000 / ENERGY_UNITS_PER_J)
+	                                 : VALUE_MISSING;
+}
+
+// "ue: 0\nce: 3\n".
+static bool add_errors(int root_fd, const char *path, int64_t counts[N_ERRORS])
+{
+	char buffer[128];
+	struct cursor text, key, value;
+	if (file_read_once(root_fd, path, buffer, sizeof(buffer), &text, NULL) < 0) {
+		return false;
+	}
+	while (file_next_key(&text, &key, &value)) {
+		int64_t n = file_key_number(value);
+		size_t metric = cursor_is(key, "ue")   ? ERRORS_UNCORRECTED
+		                : cursor_is(key, "ce") ? ERRORS_CORRECTED
+		                                       : N_ERRORS;
+		if (metric < N_ERRORS && n != KEYED_ABSENT && n >= 0) {
+			counts[metric] = n;
+		}
+	}
+	return true;
+}
+
+// A count that grew is an event, too: at most EVENTS_MAX of a kind.
+static void tell_errors(
+	struct sink *sink, struct amd_gpu *g, uint64_t now_ns, const struct amd_reading *r)
+{
+	static const char *const names[N_ERRORS] = {
+		[ERRORS_UNCORRECTED] = "uncorrected ECC errors",
+		[ERRORS_CORRECTED] = "corrected ECC errors",
+	};
+	for (size_t i = 0; i < N_ERRORS; i++) {
+		int64_t before = g->errors[i], now = r->value[i];
+		if (names[i] && before != VALUE_MISSING && now != VALUE_MISSING && now > before &&
+			g->error_events[i]++ < EVENTS_MAX) {
+			sink_event(sink, now_ns, "gpu_errors", g->entity,
+				"GPU %u (%s): %" PRId64 " %s", g->index, g->name, now - before,
+				names[i]);
+		}
+		g->errors[i] = now != VALUE_MISSING ? now : before;
+	}
+}
+
+// What a group has besides files.
+static void read_more(
+	struct amd_source *s, struct amd_gpu *g, enum amd_group group, struct amd_reading *r)
+{
+	char path[128];
+	if (group == AMD_CLOCK && wants(g, group, CLOCK_THROTTLE)) {
+		r->value[CLOCK_THROTTLE] = read_throttling(g);
+	} else if (group == AMD_ENERGY) {
+		r->value[ENERGY_JOULES] = read_joules(g);
+	} else if (group == AMD_STATE && wants(g, group, STATE_GENERATION)) {
+		int64_t generation, width;
+		bool read = read_link(s->root_fd, g->link, "current", &generation, &width);
+		r->value[STATE_GENERATION] = read ? generation : VALUE_MISSING;
+		r->value[STATE_WIDTH] = read ? width : VALUE_MISSING;
+	} else if (group == AMD_ERRORS) {
+		snprintf(path, sizeof(path), "%s/ras/umc_err_count", g->folder);
+		add_errors(s->root_fd, path, r->value);
+	}
+}
+
+static int read_group(
+	struct amd_source *s, struct sink *sink, uint64_t now_ns, enum amd_group group)
+{
+	bool any = false;
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		struct amd_gpu *g = &s->gpus[i];
+		struct amd_reading r;
+		if (!wants_any(g, group)) {
+			continue;
+		}
+		any = true;
+		if (group == AMD_STATE && faccessat(s->root_fd, g->folder, F_OK, 0) < 0) {
+			lose(sink, g, now_ns);
+		} else if (!sleeps(g) && read_files(sink, g, group, now_ns, &r)) {
+			read_more(s, g, group, &r);
+			if (group == AMD_ERRORS) {
+				tell_errors(sink, g, now_ns, &r);
+			}
+			put_row(sink, g, group, now_ns, &r);
+		}
+	}
+	return any ? 0 : -ENODEV;
+}
+
+// Processes ---------------------------------------------------------------------------------------
+//
+// kfd has a folder for each process that opened it, named by its pid in the initial namespace:
+// proc/PID/vram_GPU has the bytes that it holds of a GPU, proc/PID/queues/*/gpuid (Linux 5.10) the
+// GPUs that it gives work to. The runtime opens all GPUs of the machine and holds a little of each.
+
+#define KFD_PROCESSES "sys/class/kfd/kfd/proc"
+#define HELD_AT_ALL (INT64_C(32) << 20)
+#define QUEUES_MAX 1024u
+#define PROCESSES_MAX 4096u
+
+static const char nested_reason[] =
+	"the driver tells the host's process ids, and this container has its own; start it with "
+	"the host's (docker --pid=host)";
+
+static void cleanup_closedir(DIR **directory)
+{
+	if (*directory) {
+		closedir(*directory);
+	}
+}
+
+static DIR *open_directory(int root_fd, const char *path)
+{
+	int fd = openat(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+	if (fd >= 0 && !directory) {
+		close(fd);
+	}
+	return directory;
+}
+
+// What one process holds of one GPU, or VALUE_MISSING; whether it gives work to it.
+struct holding {
+	int64_t bytes;
+	bool works;
+};
+
+// Notes the GPUs of the process's queues. Returns false if it has none, or the driver names none.
+static bool note_queues(struct amd_source *s, const char *process, struct holding *holdings)
+{
+	char path[400];
+	snprintf(path, sizeof(path), KFD_PROCESSES "/%.32s/queues", process);
+	_cleanup_(cleanup_closedir) DIR *queues = open_directory(s->root_fd, path);
+	const struct dirent *item;
+	bool any = false;
+	for (unsigned n = 0; queues && n < QUEUES_MAX && (item = readdir(queues)); n++) {
+		int64_t id;
+		snprintf(path, sizeof(path), KFD_PROCESSES "/%.32s/queues/%.255s/gpuid", process,
+			item->d_name);
+		if (item->d_name[0] == '.' || !read_number_once(s->root_fd, path, &id)) {
+			continue;
+		}
+		any = true;
+		for (size_t i = 0; i < s->n_gpus; i++) {
+			holdings[i].works = holdings[i].works || s->gpus[i].id == (uint64_t)id;
+		}
+	}
+	return any;
+}
+
+static void read_holdings(struct amd_source *s, const char *process, struct holding *holdings)
+{
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		char path[96];
+		holdings[i] = (struct holding){VALUE_MISSING, false};
+		snprintf(path, sizeof(path), KFD_PROCESSES "/%.32s/vram_%" PRIu64, process,
+			s->gpus[i].id);
+		if (!read_number_once(s->root_fd, path, &holdings[i].bytes) ||
+			holdings[i].bytes < 0) {
+			holdings[i].bytes = VALUE_MISSING;
+		}
+	}
+	bool queues = note_queues(s, process, holdings);
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		holdings[i].works = holdings[i].works ||
+		                    (!queues && holdings[i].bytes >= HELD_AT_ALL);
+	}
+}
+
+// Returns the job's process of that pid; NULL: it is another program's, or out of memory.
+static struct amd_process *job_process(struct amd_source *s, pid_t pid)
+{
+	int64_t entity = tree_entity_of(s->tree, pid);
+	for (size_t i = 0; i < s->n_processes; i++) {
+		if (s->processes[i].entity == entity) {
+			return &s->processes[i];
+		}
+	}
+	void *items = s->processes;
+	if (entity == 0 || array_reserve(&items, &s->processes_capacity, s->n_processes + 1,
+				   sizeof(*s->processes)) < 0) {
+		return NULL;
+	}
+	s->processes = items;
+	s->processes[s->n_processes] = (struct amd_process){.entity = entity, .pid = pid};
+	return &s->processes[s->n_processes++];
+}
+
+static void add_bytes(int64_t *sum, int64_t bytes)
+{
+	if (bytes != VALUE_MISSING && __builtin_add_overflow(*sum, bytes, sum)) {
+		*sum = INT64_MAX;
+	}
+}
+
+// Divides what a process holds between the job and others.
+static void add_process(struct amd_source *s, struct amd_process *p, const struct holding *holdings,
+	struct amd_reading *rows)
+{
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		add_bytes(&rows[i].value[p ? JOB_MEMORY : JOB_OTHER_MEMORY], holdings[i].bytes);
+		rows[i].value[p ? JOB_PROCESSES : JOB_OTHER_PROCESSES] += holdings[i].works;
+		if (p && (holdings[i].works || holdings[i].bytes > 0)) {
+			p->listed = true;
+			add_bytes(&p->memory, holdings[i].bytes);
+		}
+	}
+}
+
+static void put_process(struct amd_process *p, struct sink *sink, uint64_t now_ns)
+{
+	const int64_t values[N_PROCESS] = {
+		[PROCESS_MEMORY] = p->memory, [PROCESS_UTILIZATION] = VALUE_MISSING};
+	if (!p->stream) {
+		p->stream = sink_stream(sink, p->entity, &amd_groups[AMD_PROCESS]);
+	}
+	stream_row(p->stream, now_ns, values);
+}
+
+static void put_processes(struct amd_source *s, struct sink *sink, uint64_t now_ns)
+{
+	for (size_t i = 0; i < s->n_processes;) {
+		struct amd_process *p = &s->processes[i];
+		bool lives = tree_entity_of(s->tree, p->pid) == p->entity;
+		if (p->listed || lives) {
+			put_process(p, sink, now_ns);
+		}
+		if (p->listed) {
+			i++;
+		} else {
+			stream_close(p->stream);
+			*p = s->processes[--s->n_processes];
+		}
+	}
+}
+
+// "1234"; 0: no pid.
+static pid_t pid_of(const char *name)
+{
+	int64_t pid;
+	struct cursor text = cursor_of(name, strlen(name));
+	return name[0] != '-' && number_of(text, &pid) && pid > 0 && pid <= INT32_MAX ? (pid_t)pid
+	                                                                              : 0;
+}
+
+// Reads all processes of all GPUs into a row for each GPU. False: the list cannot be read.
+static bool read_list(struct amd_source *s, struct amd_reading *rows)
+{
+	_cleanup_(cleanup_closedir) DIR *list = open_directory(s->root_fd, KFD_PROCESSES);
+	_cleanup_free_ struct holding *holdings = calloc(s->n_gpus, sizeof(*holdings));
+	const struct dirent *item;
+	if (!list || !holdings) {
+		return false;
+	}
+	for (unsigned n = 0; n < PROCESSES_MAX && (item = readdir(list)); n++) {
+		pid_t pid = pid_of(item->d_name);
+		if (pid > 0) {
+			read_holdings(s, item->d_name, holdings);
+			add_process(s, job_process(s, pid), holdings, rows);
+		}
+	}
+	return true;
+}
+
+static void put_users(struct amd_source *s, struct sink *sink, uint64_t now_ns)
+{
+	_cleanup_free_ struct amd_reading *rows = calloc(s->n_gpus, sizeof(*rows));
+	for (size_t i = 0; i < s->n_processes; i++) {
+		s->processes[i].listed = false;
+		s->processes[i].memory = 0;
+	}
+	if (!rows || !read_list(s, rows)) {
+		return;
+	}
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		rows[i].value[JOB_UTILIZATION] = VALUE_MISSING;
+		rows[i].value[JOB_OTHER_UTILIZATION] = VALUE_MISSING;
+		if (wants_any(&s->gpus[i], AMD_JOB)) {
+			put_row(sink, &s->gpus[i], AMD_JOB, now_ns, &rows[i]);
+		}
+	}
+	put_processes(s, sink, now_ns);
+}
+
+static size_t identify(const struct amd_source *s, struct gpu_identity *identities)
+{
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		identities[i] = (struct gpu_identity){
+			.uuid = s->gpus[i].uuid, .name = s->gpus[i].name};
+	}
+	return s->n_gpus;
+}
+
+struct visible_choice {
+	struct amd_source *s;
+	enum gpu_visible verdicts[AMD_MAX_GPUS]; // so far
+};
+
+static bool add_member(void *context, struct cursor environ)
+{
+	struct visible_choice *choice = context;
+	const char *rocr = procfs_environ_value(environ, "ROCR_VISIBLE_DEVICES");
+	const char *hip = procfs_environ_value(environ, "HIP_VISIBLE_DEVICES");
+	struct gpu_identity identities[AMD_MAX_GPUS];
+	enum gpu_visible own[AMD_MAX_GPUS];
+	hip = hip ? hip : procfs_environ_value(environ, "CUDA_VISIBLE_DEVICES");
+	if (!rocr && !hip) {
+		return false;
+	}
+	size_t n = identify(choice->s, identities);
+	gpu_visible_hip(rocr, hip, identities, n, own);
+	for (size_t i = 0; i < n; i++) {
+		choice->verdicts[i] = own[i] == GPU_HIDDEN ? choice->verdicts[i] : own[i];
+	}
+	return true;
+}
+
+static void describe_again(struct amd_source *s, struct amd_gpu *g, struct sink *sink);
+
+static void read_visible(struct amd_source *s, struct sink *sink, uint64_t now_ns)
+{
+	struct visible_choice choice = {.s = s};
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		choice.verdicts[i] = s->visible_set ? (enum gpu_visible)s->gpus[i].visible
+		                                    : GPU_HIDDEN;
+	}
+	if (!gpu_environs_read(&s->environs, s->tree, s->root_fd, now_ns, add_member, &choice)) {
+		return;
+	}
+	s->visible_set = true;
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		struct amd_gpu *g = &s->gpus[i];
+		if (g->visible != (int)choice.verdicts[i] && !g->lost) {
+			g->visible = (int)choice.verdicts[i];
+			describe_again(s, g, sink);
+		}
+	}
+}
+
+static int read_processes(void *state, struct sink *sink, uint64_t now_ns)
+{
+	struct amd_source *s = state;
+	if (!s->tree) {
+		return -ENODEV;
+	}
+	read_visible(s, sink, now_ns);
+	if (!s->nested) {
+		put_users(s, sink, now_ns);
+	}
+	return 0;
+}
+
+// GPUs --------------------------------------------------------------------------------------------
+
+#define KFD_NODES "sys/class/kfd/kfd/topology/nodes"
+#define AMD_VENDOR "0x1002"
+
+// Lines of a node's "properties".
+enum { NODE_PLACE, NODE_DOMAIN, NODE_CLOCK, NODE_TARGET, NODE_DEVICE, N_NODE };
+static const char *const node_keys[N_NODE] = {
+	[NODE_PLACE] = "location_id",
+	[NODE_DOMAIN] = "domain",
+	[NODE_CLOCK] = "max_engine_clk_fcompute",
+	[NODE_TARGET] = "gfx_target_version",
+	[NODE_DEVICE] = "device_id",
+};
+
+// The GPU of a node; 0: a CPU's node, or one that this process may not use (a cgroup of devices).
+static uint64_t node_gpu(int root_fd, unsigned node)
+{
+	char path[80];
+	int64_t id;
+	snprintf(path, sizeof(path), KFD_NODES "/%u/gpu_id", node);
+	return read_number_once(root_fd, path, &id) && id > 0 ? (uint64_t)id : 0;
+}
+
+static bool amd_absent(int root_fd)
+{
+	char path[80];
+	bool there = false;
+	for (unsigned node = 0; node < AMD_MAX_NODES && !there; node++) {
+		snprintf(path, sizeof(path), KFD_NODES "/%u", node);
+		if (faccessat(root_fd, path, F_OK, 0) < 0) {
+			break;
+		}
+		there = node_gpu(root_fd, node) > 0;
+	}
+	return !there;
+}
+
+// "gfx90a": the target of AMD's compilers, 90010 here.
+static void append_target(char *to, size_t size, int64_t target)
+{
+	snprintf(to, size, "gfx%d%x%x", (int)(target / 10000), (unsigned)(target / 100 % 100),
+		(unsigned)(target % 100));
+}
+
+static void name_gpu(struct amd_source *s, struct amd_gpu *g, const int64_t *node)
+{
+	char path[96], line[80];
+	snprintf(path, sizeof(path), "%s/product_name", g->folder);
+	if (file_read_line(s->root_fd, path, line, sizeof(line))) {
+		bool whole = strncmp(line, "AMD", 3) == 0;
+		snprintf(g->name, sizeof(g->name), "%s%s", whole ? "" : "AMD ", line);
+	} else if (node[NODE_TARGET] > 0 && node[NODE_TARGET] < 1000000) {
+		append_target(line, sizeof(line), node[NODE_TARGET]);
+		snprintf(g->name, sizeof(g->name), "AMD %s", line);
+	} else {
+		snprintf(g->name, sizeof(g->name), "AMD GPU");
+	}
+}
+
+// ROCm's name of a GPU is "GPU-" and its unique id in hexadecimal; of some there is none.
+static void identify_gpu(struct amd_source *s, struct amd_gpu *g)
+{
+	char path[96], line[32];
+	snprintf(path, sizeof(path), "%s/unique_id", g->folder);
+	bool has = file_read_line(s->root_fd, path, line, sizeof(line)) && strlen(line) == 16 &&
+	           strspn(line, "0123456789abcdefABCDEF") == 16 && strspn(line, "0") < 16;
+	for (size_t i = 0; has && i < s->n_gpus && &s->gpus[i] < g; i++) {
+		has = strcmp(s->gpus[i].uuid + strlen("GPU-"), line) != 0;
+	}
+	if (has) {
+		snprintf(g->uuid, sizeof(g->uuid), "GPU-%s", line);
+	} else {
+		snprintf(g->uuid, sizeof(g->uuid), "pci-%s%s", g->bus_id, g->part ? "-part" : "");
+	}
+}
+
+// The card's link is that of its outermost device of AMD's: some have a switch of their own, whose
+// inner links say nothing about the slot.
+static void find_link(struct amd_source *s, struct amd_gpu *g)
+{
+	char path[160], vendor[16];
+	snprintf(g->link, sizeof(g->link), "%s", g->folder);
+	while (strlen(g->link) + strlen("/..") < sizeof(g->link)) {
+		snprintf(path, sizeof(path), "%s/../vendor", g->link);
+		if (!file_read_line(s->root_fd, path, vendor, sizeof(vendor)) ||
+			strcmp(vendor, AMD_VENDOR) != 0) {
+			break;
+		}
+		memcpy(g->link + strlen(g->link), "/..", sizeof("/.."));
+	}
+	read_link(s->root_fd, g->link, "max", &g->link_generation, &g->link_width);
+}
+
+// The folder of the GPU's sensors: hwmon/hwmon3.
+static void find_hwmon(struct amd_source *s, struct amd_gpu *g)
+{
+	char path[96];
+	snprintf(path, sizeof(path), "%s/hwmon", g->folder);
+	_cleanup_(cleanup_closedir) DIR *list = open_directory(s->root_fd, path);
+	const struct dirent *item;
+	while (list && (item = readdir(list))) {
+		size_t length = strlen(item->d_name);
+		if (strncmp(item->d_name, "hwmon", strlen("hwmon")) == 0 && length < 16) {
+			snprintf(g->hwmon, sizeof(g->hwmon), "%s/%.16s", path, item->d_name);
+			return;
+		}
+	}
+}
+
+// "temp2_input", where temp2_label is "junction". False: no such sensor.
+static bool find_labelled(
+	int root_fd, const char *hwmon, const char *labelled, const char *label, char path[160])
+{
+	char line[32];
+	for (unsigned i = 1; i <= 8; i++) {
+		snprintf(path, 160, "%s/%s%u_label", hwmon, labelled, i);
+		if (file_read_line(root_fd, path, line, sizeof(line)) && strcmp(line, label) == 0) {
+			snprintf(path, 160, "%s/%s%u_input", hwmon, labelled, i);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool path_of(struct amd_source *s, const struct amd_gpu *g, const struct amd_file *file,
+	size_t alternative, char path[160])
+{
+	const char *name = file->names[alternative], *folder = file->hwmon ? g->hwmon : g->folder;
+	if (!name || !*folder) {
+		return false;
+	}
+	if (file->labelled) {
+		return find_labelled(s->root_fd, folder, file->labelled, name, path);
+	}
+	snprintf(path, 160, "%s/%s", folder, name);
+	return true;
+}
+
+// Opens the file of a metric, or says why the GPU does not have it.
+static void open_file(struct amd_source *s, struct amd_gpu *g, size_t number, struct sink *sink)
+{
+	const struct amd_file *file = &files[number];
+	char path[160], reason[96];
+	int r = -ENOENT;
+	for (size_t i = 0; i < ALTERNATIVES && r < 0; i++) {
+		int64_t value;
+		if (!path_of(s, g, file, i, path)) {
+			continue;
+		}
+		int opened = host_file_open(&g->open[number], s->root_fd, path, NULL);
+		int read = opened < 0 ? opened : read_file(&g->open[number], file, &value);
+		r = read == FILE_GAP ? 0 : read;
+		if (r < 0) {
+			host_file_close(&g->open[number]);
+		}
+	}
+	if (r < 0) {
+		bool absent = r == -ENOENT || r == -EOPNOTSUPP || r == -EINVAL || r == -ENOTDIR;
+		snprintf(reason, sizeof(reason), "%s: %s", file->names[0],
+			absent ? "the driver does not have it for this GPU" : strerror(-r));
+		never(sink, g, file->group, file->metric, reason);
+	}
+}
+
+static void never_group(
+	struct sink *sink, struct amd_gpu *g, enum amd_group group, const char *reason)
+{
+	for (size_t i = 0; i < amd_groups[group].n_metrics; i++) {
+		never(sink, g, group, i, reason);
+	}
+}
+
+// What no file of the driver tells.
+static void say_unknown(struct amd_source *s, struct amd_gpu *g, struct sink *sink)
+{
+	struct cursor table;
+	const struct table_layout *l = read_table(g, &table);
+	char reason[112];
+	const char *why = g->table.fd < 0
+	                          ? "the driver has no table gpu_metrics for this GPU (Linux 5.10)"
+	                          : reason;
+	bool header = g->table.fd >= 0 && host_file_read_to_end(&g->table, &table) == 0 &&
+	              table.end - table.at >= 4;
+	snprintf(reason, sizeof(reason), "the driver's table gpu_metrics, version %d.%d, lacks it",
+		header ? (int)bytes_at(table, 2, 1) : 0, header ? (int)bytes_at(table, 3, 1) : 0);
+	if (!l || !l->throttling) {
+		never(sink, g, AMD_CLOCK, CLOCK_THROTTLE, why);
+	}
+	if (!l || read_joules(g) == VALUE_MISSING || read_joules(g) == 0) {
+		never(sink, g, AMD_ENERGY, ENERGY_JOULES, why);
+	}
+	never_group(sink, g, AMD_PCIE,
+		"amdgpu counts traffic only while a reader waits for a second (pcie_bw)");
+	never(sink, g, AMD_MEMORY, MEMORY_RESERVED, "amdgpu does not tell it");
+	never(sink, g, AMD_ERRORS, ERRORS_PAGES, "amdgpu tells it only root");
+	never(sink, g, AMD_ERRORS, ERRORS_ROWS, "AMD's GPUs do not remap rows");
+	never(sink, g, AMD_ERRORS, ERRORS_XIDS, "NVIDIA's driver alone has them");
+	char path[128];
+	int64_t counts[N_ERRORS] = {0};
+	snprintf(path, sizeof(path), "%s/ras/umc_err_count", g->folder);
+	if (!add_errors(s->root_fd, path, counts)) {
+		never(sink, g, AMD_ERRORS, ERRORS_UNCORRECTED, "this GPU's memory has no ECC");
+		never(sink, g, AMD_ERRORS, ERRORS_CORRECTED, "this GPU's memory has no ECC");
+	}
+	if (g->link_generation == 0) {
+		never(sink, g, AMD_STATE, STATE_GENERATION, "the kernel does not tell the link");
+		never(sink, g, AMD_STATE, STATE_WIDTH, "the kernel does not tell the link");
+	}
+	never(sink, g, AMD_JOB, JOB_UTILIZATION, "kfd does not divide it among processes");
+	never(sink, g, AMD_JOB, JOB_OTHER_UTILIZATION, "kfd does not divide it among processes");
+	if (s->nested) {
+		never_group(sink, g, AMD_JOB, nested_reason);
+	}
+}
+
+static void add_number(struct text *t, const char *key, double value)
+{
+	if (value > 0) {
+		text_format(t, ",\"%s\":%.17g", key, value);
+	}
+}
+
+static char *attributes_of(const struct amd_gpu *g)
+{
+	_cleanup_text_ struct text t = {0};
+	text_format(&t, "{\"index\":%u,\"vendor\":\"AMD\",\"model\":", g->index);
+	text_append_json(&t, g->name, strlen(g->name));
+	text_append_string(&t, ",\"uuid\":");
+	text_append_json(&t, g->uuid, strlen(g->uuid));
+	text_append_string(&t, ",\"pci_bus_id\":");
+	text_append_json(&t, g->bus_id, strlen(g->bus_id));
+	add_number(&t, "memory_bytes", (double)g->memory_bytes);
+	add_number(&t, "clock_sm_max_hz", (double)g->clock_max_hz);
+	add_number(&t, "pcie_generation_max", (double)g->link_generation);
+	add_number(&t, "pcie_width_max", (double)g->link_width);
+	add_number(&t, "pcie_peak_bytes_per_s",
+		gpu_metrics_link_bytes_per_s(g->link_generation, g->link_width));
+	text_format(&t, ",\"visible\":%s}", g->visible == GPU_VISIBLE ? "true" : "false");
+	return text_steal(&t);
+}
+
+static struct sink_entity entity_of(
+	const struct amd_source *s, const struct amd_gpu *g, char name[128], const char *attributes)
+{
+	snprintf(name, 128, "GPU %u %s", g->index, g->name);
+	return (struct sink_entity){.kind = ENTITY_GPU,
+		.key = g->uuid,
+		.name = name,
+		.parent = s->host,
+		.first_ns = s->start_ns,
+		.attributes = attributes};
+}
+
+static void describe_again(struct amd_source *s, struct amd_gpu *g, struct sink *sink)
+{
+	char name[128];
+	_cleanup_free_ char *attributes = attributes_of(g);
+	struct sink_entity entity = entity_of(s, g, name, attributes);
+	sink_entity_update(sink, g->entity, &entity);
+}
+
+static void open_gpu(struct amd_source *s, struct amd_gpu *g, struct sink *sink)
+{
+	char path[160], name[128];
+	struct sink_entity entity = entity_of(s, g, name, NULL);
+	g->entity = sink_entity(sink, &entity);
+	for (size_t i = 0; i < N_FILES && !g->part; i++) {
+		open_file(s, g, i, sink);
+	}
+	snprintf(path, sizeof(path), "%s/gpu_metrics", g->folder);
+	(void)host_file_open(&g->table, s->root_fd, path, NULL);
+	snprintf(path, sizeof(path), "%s/power/runtime_status", g->folder);
+	(void)host_file_open(&g->suspended, s->root_fd, path, NULL);
+	snprintf(path, sizeof(path), "%s/mem_info_vram_total", g->folder);
+	if (!read_number_once(s->root_fd, path, &g->memory_bytes) || g->memory_bytes < 0) {
+		g->memory_bytes = 0;
+	}
+	for (size_t group = 0; group < AMD_JOB && g->part; group++) {
+		never_group(sink, g, (enum amd_group)group,
+			"the GPU is divided, and the driver tells this of the whole: see its "
+			"first part");
+	}
+	say_unknown(s, g, sink);
+}
+
+// The node of kfd becomes a GPU.
+static void add_gpu(struct amd_source *s, unsigned node, uint64_t id, struct sink *sink)
+{
+	char path[80];
+	struct host_file file = HOST_FILE_CLOSED;
+	struct cursor text = cursor_of("", 0);
+	int64_t values[N_NODE];
+	struct amd_gpu *g = &s->gpus[s->n_gpus];
+	snprintf(path, sizeof(path), KFD_NODES "/%u/properties", node);
+	int r = host_file_open(&file, s->root_fd, path, NULL);
+	r = r < 0 ? r : host_file_read_to_end(&file, &text);
+	file_keys_parse(r < 0 ? cursor_of("", 0) : text, node_keys, N_NODE, values);
+	host_file_close(&file);
+	*g = (struct amd_gpu){.index = (unsigned)s->n_gpus,
+		.id = id,
+		.table = HOST_FILE_CLOSED,
+		.suspended = HOST_FILE_CLOSED,
+		.visible = GPU_VISIBLE};
+	for (size_t i = 0; i < N_FILES; i++) {
+		g->open[i] = HOST_FILE_CLOSED;
+	}
+	for (size_t i = 0; i < N_ERRORS; i++) {
+		g->errors[i] = VALUE_MISSING;
+	}
+	// Bus, device and function in 16 bits, as in the kernel's PCI_DEVID.
+	int64_t place = values[NODE_PLACE] > 0 ? values[NODE_PLACE] : 0;
+	int64_t domain = values[NODE_DOMAIN] > 0 ? values[NODE_DOMAIN] : 0;
+	snprintf(g->bus_id, sizeof(g->bus_id), "%04x:%02x:%02x.%x", (unsigned)(domain & 0xffffffff),
+		(unsigned)(place >> 8 & 0xff), (unsigned)(place >> 3 & 0x1f),
+		(unsigned)(place & 7));
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		g->part = g->part || strcmp(s->gpus[i].bus_id, g->bus_id) == 0;
+	}
+	snprintf(g->folder, sizeof(g->folder), "sys/bus/pci/devices/%s", g->bus_id);
+	g->clock_max_hz = values[NODE_CLOCK] > 0 && values[NODE_CLOCK] < 100000
+	                          ? values[NODE_CLOCK] * 1000000
+	                          : 0;
+	name_gpu(s, g, values);
+	identify_gpu(s, g);
+	find_hwmon(s, g);
+	find_link(s, g);
+	s->n_gpus++;
+	open_gpu(s, g, sink);
+}
+
+// Source ------------------------------------------------------------------------------------------
+
+static int read_busy(void *state, struct sink *sink, uint64_t now_ns)
+{
+	return read_group(state, sink, now_ns, AMD_BUSY);
+}
+
+static int read_memory(void *state, struct sink *sink, uint64_t now_ns)
+{
+	return read_group(state, sink, now_ns, AMD_MEMORY);
+}
+
+static int read_clock(void *state, struct sink *sink, uint64_t now_ns)
+{
+	return read_group(state, sink, now_ns, AMD_CLOCK);
+}
+
+static int read_power(void *state, struct sink *sink, uint64_t now_ns)
+{
+	return read_group(state, sink, now_ns, AMD_POWER);
+}
+
+static int read_energy(void *state, struct sink *sink, uint64_t now_ns)
+{
+	return read_group(state, sink, now_ns, AMD_ENERGY);
+}
+
+static int read_state(void *state, struct sink *sink, uint64_t now_ns)
+{
+	return read_group(state, sink, now_ns, AMD_STATE);
+}
+
+static int read_errors(void *state, struct sink *sink, uint64_t now_ns)
+{
+	return read_group(state, sink, now_ns, AMD_ERRORS);
+}
+
+static int read_nothing(void *state, struct sink *sink, uint64_t now_ns)
+{
+	(void)state;
+	(void)sink;
+	(void)now_ns;
+	return 0;
+}
+
+// The driver asks the GPU's firmware for most of these, which takes it up to a millisecond.
+static const struct group amd_groups[N_AMD_GROUPS] = {
+	[AMD_BUSY] = {"utilization", ENTITY_GPU, gpu_busy_metrics, N_BUSY, 100 * NS_PER_MS,
+		read_busy, SHARED},
+	[AMD_MEMORY] = {"memory", ENTITY_GPU, gpu_memory_metrics, N_MEMORY, 100 * NS_PER_MS,
+		read_memory, SHARED},
+	[AMD_CLOCK] = {"clock", ENTITY_GPU, gpu_clock_metrics, N_CLOCK, 200 * NS_PER_MS, read_clock,
+		SHARED},
+	[AMD_POWER] = {"power", ENTITY_GPU, gpu_power_metrics, N_POWER, 200 * NS_PER_MS, read_power,
+		SHARED},
+	[AMD_ENERGY] = {"energy", ENTITY_GPU, gpu_energy_metrics, N_ENERGY, NS_PER_S, read_energy,
+		SHARED},
+	[AMD_PCIE] = {"pcie", ENTITY_GPU, gpu_pcie_metrics, N_TRAFFIC, NS_PER_S, read_nothing,
+		SHARED_NOT},
+	[AMD_STATE] = {"state", ENTITY_GPU, gpu_state_metrics, N_STATE, NS_PER_S, read_state,
+		SHARED},
+	[AMD_ERRORS] = {"errors", ENTITY_GPU, gpu_error_metrics, N_ERRORS, 10 * NS_PER_S,
+		read_errors, SHARED_NOT},
+	[AMD_JOB] = {"job", ENTITY_GPU, gpu_job_metrics, N_JOB, NS_PER_S, read_nothing, SHARED_NOT},
+	[AMD_PROCESS] = {"gpu_processes", ENTITY_PROCESS, gpu_process_metrics, N_PROCESS, NS_PER_S,
+		read_processes, SHARED_NOT},
+};
+
+// "pid:[4026531836]" is the machine's initial pid namespace (PROC_PID_INIT_INO in Linux).
+static bool in_nested_namespace(int root_fd)
+{
+	char link[64];
+	ssize_t n = readlinkat(root_fd, "proc/self/ns/pid", link, sizeof(link) - 1);
+	link[n > 0 ? n : 0] = '\0';
+	return n > 0 && strcmp(link, "pid:[4026531836]") != 0;
+}
+
+static void amd_close(void *state)
+{
+	struct amd_source *s = state;
+	for (size_t i = 0; s && i < s->n_gpus; i++) {
+		for (size_t k = 0; k < N_FILES; k++) {
+			host_file_close(&s->gpus[i].open[k]);
+		}
+		host_file_close(&s->gpus[i].table);
+		host_file_close(&s->gpus[i].suspended);
+	}
+	if (s) {
+		gpu_environs_done(&s->environs);
+		free(s->processes);
+		free(s->gpus);
+	}
+	free(s);
+}
+
+static void visible_from_self(struct amd_source *s, struct sink *sink)
+{
+	struct gpu_identity identities[AMD_MAX_GPUS];
+	enum gpu_visible verdicts[AMD_MAX_GPUS];
+	const char *hip = getenv("HIP_VISIBLE_DEVICES");
+	size_t n = identify(s, identities);
+	gpu_visible_hip(getenv("ROCR_VISIBLE_DEVICES"), hip ? hip : getenv("CUDA_VISIBLE_DEVICES"),
+		identities, n, verdicts);
+	for (size_t i = 0; i < n; i++) {
+		s->gpus[i].visible = (int)verdicts[i];
+		describe_again(s, &s->gpus[i], sink);
+	}
+}
+
+static int amd_open(
+	const struct source_context *context, struct sink *sink, void **ret_state, struct error *e)
+{
+	struct amd_source *s = calloc(1, sizeof(*s));
+	if (!s) {
+		return error_errno(e, ENOMEM, "AMD's GPUs");
+	}
+	s->sink = sink;
+	s->host = context->host;
+	s->start_ns = context->start_ns;
+	s->root_fd = context->root_fd;
+	s->tree = context->tree;
+	s->nested = !context->captured && in_nested_namespace(context->root_fd);
+	s->gpus = calloc(AMD_MAX_GPUS, sizeof(*s->gpus));
+	for (unsigned node = 0; s->gpus && node < AMD_MAX_NODES && s->n_gpus < AMD_MAX_GPUS;
+		node++) {
+		uint64_t id = node_gpu(s->root_fd, node);
+		if (id > 0) {
+			add_gpu(s, node, id, sink);
+		}
+	}
+	if (!s->gpus || s->n_gpus == 0) {
+		int r = s->gpus ? error_set(e, ENODEV,
+					  "no AMD GPU (/sys/class/kfd); none is attached, or none "
+					  "given to this container or job")
+		                : error_errno(e, ENOMEM, "AMD's GPUs");
+		amd_close(s);
+		return r;
+	}
+	visible_from_self(s, sink);
+	*ret_state = s;
+	return 0;
+}
+
+const struct source source_amdgpu = {
+	.name = "amdgpu",
+	.help = "AMD GPUs: utilisation, memory, power, clocks, processes",
+	.lane = LANE_DEVICE,
+	.device = "GPU",
+	.absent = amd_absent,
+	.groups = amd_groups,
+	.n_groups = N_AMD_GROUPS,
+	.open = amd_open,
+	.close = amd_close,
+};
