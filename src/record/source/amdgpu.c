@@ -25,6 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -86,6 +87,15 @@ static const struct amd_file {
 };
 
 #define N_FILES ARRAY_LENGTH(files)
+
+static size_t file_of(enum amd_group group, size_t metric)
+{
+	size_t i = 0;
+	while (files[i].group != group || files[i].metric != metric) {
+		i++;
+	}
+	return i;
+}
 
 // State -------------------------------------------------------------------------------------------
 
@@ -190,6 +200,12 @@ static int read_file(struct host_file *f, const struct amd_file *file, int64_t *
 	}
 	*ret = value / file->divisor;
 	return 0;
+}
+
+static bool read_number(struct amd_gpu *g, enum amd_group group, size_t metric, int64_t *ret)
+{
+	size_t i = file_of(group, metric);
+	return read_file(&g->open[i], &files[i], ret) == 0;
 }
 
 // "16.0 GT/s PCIe" is generation 4.
@@ -364,7 +380,7 @@ static int64_t read_throttling(struct amd_gpu *g)
 	if (bits == UINT64_MAX) {
 		return VALUE_MISSING;
 	}
-	bool idle = read_file(&g->open[0], &files[0], &busy) == 0 && busy == 0;
+	bool idle = read_number(g, AMD_BUSY, BUSY_GPU, &busy) && busy == 0;
 	return throttling_of(bits) | (idle ? 1 : 0);
 }
 
@@ -769,11 +785,49 @@ static void append_target(char *to, size_t size, int64_t target)
 		(unsigned)(target % 100));
 }
 
+// libdrm's list of names: "7408,	00,	AMD Instinct MI250X", by device and revision.
+static bool name_of_list(struct amd_source *s, const struct amd_gpu *g, char *to, size_t size)
+{
+	static const char *const lists[] = {"usr/share/libdrm/amdgpu.ids",
+		"opt/amdgpu/share/libdrm/amdgpu.ids", "opt/rocm/share/libdrm/amdgpu.ids"};
+	char path[96], device[16], revision[16], wanted[48];
+	struct cursor text, line, rest;
+	bool found = false;
+	snprintf(path, sizeof(path), "%s/device", g->folder);
+	bool known = file_read_line(s->root_fd, path, device, sizeof(device));
+	snprintf(path, sizeof(path), "%s/revision", g->folder);
+	known = known && file_read_line(s->root_fd, path, revision, sizeof(revision)) &&
+	        strlen(device) == 6 && strlen(revision) == 4;
+	for (size_t i = 0; known && !found && i < ARRAY_LENGTH(lists); i++) {
+		struct host_file file = HOST_FILE_CLOSED;
+		bool read = host_file_open(&file, s->root_fd, lists[i], NULL) == 0 &&
+		            host_file_read_to_end(&file, &text) == 0;
+		snprintf(wanted, sizeof(wanted), "%s,\t%s,\t", device + 2, revision + 2);
+		while (read && !found && cursor_line(&text, &line)) {
+			rest = line;
+			size_t length = strlen(wanted);
+			found = (size_t)(line.end - line.at) > length &&
+			        strncasecmp(line.at, wanted, length) == 0;
+			if (found) {
+				snprintf(to, size, "%.*s", (int)(line.end - line.at - length),
+					rest.at + length);
+			}
+		}
+		host_file_close(&file);
+	}
+	return found;
+}
+
+// The name of the list; else that in the card's memory, if it is one (it may be a part's number);
+// else the target of its kernels.
 static void name_gpu(struct amd_source *s, struct amd_gpu *g, const int64_t *node)
 {
 	char path[96], line[80];
 	snprintf(path, sizeof(path), "%s/product_name", g->folder);
-	if (file_read_line(s->root_fd, path, line, sizeof(line))) {
+	if (name_of_list(s, g, line, sizeof(line)) ||
+		(file_read_line(s->root_fd, path, line, sizeof(line)) &&
+			(strstr(line, "Instinct") || strstr(line, "Radeon") ||
+				strncmp(line, "AMD ", 4) == 0))) {
 		bool whole = strncmp(line, "AMD", 3) == 0;
 		snprintf(g->name, sizeof(g->name), "%s%s", whole ? "" : "AMD ", line);
 	} else if (node[NODE_TARGET] > 0 && node[NODE_TARGET] < 1000000) {
@@ -897,11 +951,15 @@ static void never_group(
 	}
 }
 
+static const char second_reason[] =
+	"the driver tells 0: of cards with two GPUs, the first has that of both";
+
 // What no file of the driver tells.
 static void say_unknown(struct amd_source *s, struct amd_gpu *g, struct sink *sink)
 {
 	struct cursor table;
 	const struct table_layout *l = read_table(g, &table);
+	int64_t milliwatts;
 	char reason[112];
 	const char *why = g->table.fd < 0
 	                          ? "the driver has no table gpu_metrics for this GPU (Linux 5.10)"
@@ -913,8 +971,13 @@ static void say_unknown(struct amd_source *s, struct amd_gpu *g, struct sink *si
 	if (!l || !l->throttling) {
 		never(sink, g, AMD_CLOCK, CLOCK_THROTTLE, why);
 	}
-	if (!l || read_joules(g) == VALUE_MISSING || read_joules(g) == 0) {
+	if (!l || read_joules(g) == VALUE_MISSING) {
 		never(sink, g, AMD_ENERGY, ENERGY_JOULES, why);
+	} else if (read_joules(g) == 0) {
+		never(sink, g, AMD_ENERGY, ENERGY_JOULES, second_reason);
+	}
+	if (read_number(g, AMD_POWER, POWER_WATTS, &milliwatts) && milliwatts == 0) {
+		never(sink, g, AMD_POWER, POWER_WATTS, second_reason);
 	}
 	never_group(sink, g, AMD_PCIE,
 		"amdgpu counts traffic only while a reader waits for a second (pcie_bw)");
