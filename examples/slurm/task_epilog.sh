@@ -6,18 +6,30 @@
 #
 #	strain: input pipeline: ... (412.strain)
 #
-# Only the first task of a step (SLURM_PROCID 0) writes it.
-# Slurm runs this as the job's user after each task, before it ends what is left of the step.
+# Only the first task of a step (SLURM_PROCID 0) writes it. The batch script, which ends last and
+# mostly waits for its steps, does so only if no step has.
+# Slurm runs this as the job's user after each task, before it ends what is left of the step. It waits
+# for it without a limit, and drains a node whose processes do not end: after 30 s this ends itself.
 
+PATH=/usr/local/bin:/usr/bin:/bin:$PATH
 exec >/dev/null 2>&1 </dev/null
+
+if [ "${1:-}" != finish ]; then
+	timeout -k 1 30 "$0" finish
+	exit 0
+fi
 
 [ "${SLURM_LOCALID:-0}" = 0 ] || exit 0
 case ${SLURM_JOB_ID:-} in '' | *[!0-9]*) exit 0 ;; esac
 
-folder=${STRAIN_SITE_DIR:-$HOME/.strain-jobs}
+folder=${STRAIN_SITE_DIR:+$STRAIN_SITE_DIR/$(id -un)}
+folder=${folder:-${HOME:?}/.strain-jobs}
+[ -O "$folder" ] && [ ! -L "$folder" ] || exit 0
 name=$folder/$SLURM_JOB_ID.${SLURM_STEP_ID:-batch}.${SLURMD_NODENAME:-node}
-[ -e "$name.pid" ] || exit 0
+name=$name${SLURM_RESTART_COUNT:+.attempt$((SLURM_RESTART_COUNT + 1))}
+[ -f "$name.pid" ] && [ ! -L "$name.pid" ] || exit 0
 read -r recorder <"$name.pid"
+case $recorder in '' | *[!0-9]*) exit 0 ;; esac
 if [ ! -e "$name.strain" ]; then # it has not begun: a short step
 	kill -KILL "-$recorder"
 	rm -f "$name.pid" "$name.log"
@@ -39,6 +51,11 @@ printf '%s\n' "$line" >"$name.txt"
 
 # The tasks of a step on other nodes have verdicts of their own, but the job has one Comment.
 [ "${SLURM_PROCID:-0}" = 0 ] || exit 0
+if [ -z "${SLURM_STEP_ID:-}" ]; then
+	for step in "$folder/$SLURM_JOB_ID".[0-9]*.txt; do
+		[ ! -e "$step" ] || exit 0
+	done
+fi
 comment=$(scontrol --oneliner show job "$SLURM_JOB_ID" | sed -n 's/.* Comment=\(.*\)/\1/p')
 case $comment in
 '' | 'strain: '*) scontrol update JobId="$SLURM_JOB_ID" Comment="strain: $line" ;;

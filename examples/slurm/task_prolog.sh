@@ -11,13 +11,16 @@
 # One recorder for each step and node. A user opts out with STRAIN_SITE=off in the environment of
 # sbatch; jobs that run strain themselves should do so.
 #
-# Slurm reads the standard output of a TaskProlog: nothing here may write to it.
+# Slurm reads the standard output of a TaskProlog: nothing here may write to it. A task whose TaskProlog
+# fails does not run: every way out is exit 0, and after 10 s this is one (a home that hangs).
 
-exec >/dev/null 2>&1 </dev/null
+PATH=/usr/local/bin:/usr/bin:/bin:$PATH
 
 # In a session of its own, because Slurm kills the process group of a TaskProlog when that has ended.
 if [ "${1:-}" = attach ]; then # PID NAME
-	echo $$ >"$3.pid"
+	echo $$ >"$3.pid" || exit 0 # the disk may be full
+	echo started
+	exec >/dev/null
 	sleep "${STRAIN_SITE_AFTER:-10}"
 	# As long as the process is still Slurm's own: at most five seconds.
 	tries=0
@@ -32,24 +35,29 @@ if [ "${1:-}" = attach ]; then # PID NAME
 		2>"$3.log"
 fi
 
+exec >/dev/null 2>&1 </dev/null
+
+if [ "${1:-}" != start ]; then
+	timeout -k 1 10 "$0" start "$PPID"
+	exit 0
+fi
+
 if [ "${STRAIN_SITE:-on}" = off ] || [ "${SLURM_LOCALID:-0}" != 0 ]; then
 	exit 0
 fi
 case ${SLURM_JOB_ID:-} in '' | *[!0-9]*) exit 0 ;; esac
 
-folder=${STRAIN_SITE_DIR:-$HOME/.strain-jobs}
+# A folder of the user's own, also below a shared one.
+folder=${STRAIN_SITE_DIR:+$STRAIN_SITE_DIR/$(id -un)}
+folder=${folder:-${HOME:?}/.strain-jobs}
+[ -d "$folder" ] || (umask 077 && mkdir -p "$folder") || exit 0
+[ -O "$folder" ] && [ ! -L "$folder" ] || exit 0
+
+# Attempts of a job that was requeued are told apart.
 name=$folder/$SLURM_JOB_ID.${SLURM_STEP_ID:-batch}.${SLURMD_NODENAME:-node}
-if ! mkdir -p "$folder" || ! chmod 700 "$folder"; then
-	exit 0
-fi
+name=$name${SLURM_RESTART_COUNT:+.attempt$((SLURM_RESTART_COUNT + 1))}
 rm -f "$name.pid"
 
-setsid "$0" attach "$PPID" "$name" &
-
-# The job waits for the session only: some milliseconds.
-tries=0
-until [ -e "$name.pid" ] || [ $tries -ge 50 ]; do
-	tries=$((tries + 1))
-	sleep 0.02
-done
+# The job waits for the session only, some milliseconds: until the other side closes the pipe.
+: "$(setsid "$0" attach "$2" "$name" 2>/dev/null &)"
 exit 0

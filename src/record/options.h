@@ -31,7 +31,7 @@ struct run_options {
 	bool no_profile;
 	bool lines;
 	bool no_verdict;
-	bool supervised; // by a sweep, whose signals are for the job only, also under Slurm
+	bool supervised; // by a sweep, whose signals are for the job only
 	const char *overlay; // scratch folder of an overlay of the job's directory; NULL: none
 	char **command; // argv, ends with NULL; NULL with --pid
 };

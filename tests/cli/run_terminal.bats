@@ -39,7 +39,7 @@ scenario() {
 	scenario close_group_signals
 }
 
-@test "under Slurm no signal is passed on" {
+@test "under Slurm a signal to the task alone, or to each process, reaches the job once" {
 	scenario slurm_signals
 }
 

@@ -306,11 +306,30 @@ def close_group_signals():
     expect_counts(terminal, "[('SIGTERM', %d), ('SIGUSR1', %d)]" % (rounds, rounds))
 
 
+def descendants(pid):
+    """Of a process, the oldest first, and itself."""
+    parents = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/stat" % name, encoding="utf-8", errors="replace") as stat:
+                parents[int(name)] = int(stat.read().rpartition(")")[2].split()[1])
+        except OSError:
+            pass
+    found = [pid]
+    for one in found:
+        found += sorted(child for child, parent in parents.items() if parent == one)
+    return found
+
+
 def slurm_signals():
-    """Slurm signals every process of a step itself: nothing is passed on."""
+    """Slurm signals a step's task alone, or each of its processes: the job has the signal once."""
     terminal = start(environment={"SLURM_STEP_ID": "0"})
     os.kill(terminal.pid, signal.SIGTERM)
-    expect_counts(terminal, "[]")
+    wait_witnessed(terminal)
+    for pid in descendants(terminal.pid):
+        os.kill(pid, signal.SIGUSR1)
+        time.sleep(0.005)
+    expect_counts(terminal, "[('SIGTERM', 1), ('SIGUSR1', 1)]")
 
 
 def resized():

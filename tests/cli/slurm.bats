@@ -535,14 +535,66 @@ has_ended() { # JOB
 	job=$(STRAIN_SITE=on STRAIN_SITE_AFTER=0.1 $AS sbatch --parsable --exclude=node3 --mem=200 --output=out --wrap 'sleep 2.5; echo the end' </dev/null)
 	eventually has_ended "$job"
 	[ "$(cat out)" = "the end" ]
-	local runs=("$STRAIN_SITE_DIR/$job".batch.*.strain)
+	local folder
+	folder=$STRAIN_SITE_DIR/$($AS id -un)
+	[ "$(stat -c %a "$folder")" = 700 ]
+	local runs=("$folder/$job".batch.*.strain)
 	[ "${#runs[@]}" = 1 ]
 	$AS "$STRAIN" show --json "${runs[0]}" | jq -e '.run.recorded_s > 1 and .run.state == "finished"' >/dev/null
 	[[ "$(scontrol show job "$job")" == *"Comment=strain: "* ]]
 	# A short one is not recorded.
 	job=$(STRAIN_SITE=on $AS sbatch --parsable --exclude=node3 --mem=200 --output=out --wrap 'true' </dev/null)
 	eventually has_ended "$job"
-	! compgen -G "$STRAIN_SITE_DIR/$job.*"
+	! compgen -G "$folder/$job.*"
+}
+
+@test "the Comment is that of a step that works, not of the batch script that waits for it" {
+	place site
+	local job
+	job=$(STRAIN_SITE=on STRAIN_SITE_AFTER=0.1 $AS sbatch --parsable --exclude=node3 --mem=200 --output=out \
+		--wrap "srun sh -c 'i=0; until [ \$(cut -d . -f 1 /proc/\$\$/stat | wc -c) = 0 ] || [ \$i -ge 900 ]; do i=\$((i + 1)); done'" </dev/null)
+	eventually has_ended "$job"
+	local folder
+	folder=$STRAIN_SITE_DIR/$($AS id -un)
+	cat out "$folder/$job".*.txt
+	[ -s "$(echo "$folder/$job".0.*.txt)" ] && [ -s "$(echo "$folder/$job".batch.*.txt)" ]
+	[[ "$(scontrol --oneliner show job "$job")" == *"Comment=strain: $(cat "$folder/$job".0.*.txt)"* ]]
+}
+
+# What a job of the user can put there must not keep a node busy, and a folder is not taken from others.
+@test "the scripts of administrators end whatever is in the folder of the runs" {
+	place hostile
+	local site=$SOURCE_ROOT/examples/slurm
+	export STRAIN_SITE=on STRAIN_SITE_DIR=$PWD/shared SLURM_JOB_ID=4711 SLURM_STEP_ID=0 SLURM_LOCALID=0 SLURMD_NODENAME=n1
+	local folder
+	folder=$STRAIN_SITE_DIR/$($AS id -un)
+	$AS mkdir -p "$folder"
+	$AS chmod 2750 "$folder"
+	$AS mkfifo "$folder/4711.0.n1.pid"
+	ends_within 5 "$($AS sh -c '"$1" >/dev/null 2>&1 & echo $!' sh "$site/task_epilog.sh")"
+	$AS rm "$folder/4711.0.n1.pid"
+	# The folder keeps its mode, and the recorder is in a session of its own.
+	STRAIN_SITE_AFTER=60 $AS "$site/task_prolog.sh"
+	[ "$(stat -c %a "$folder")" = 2750 ]
+	local recorder
+	recorder=$(cat "$folder/4711.0.n1.pid")
+	[ "$(ps -o sid= -p "$recorder" | tr -d ' ')" = "$recorder" ]
+	$AS "$site/task_epilog.sh" # a short step
+	ends_within 5 "$recorder"
+	[ -z "$(ls -A "$folder")" ]
+	# An attempt after a requeue has a name of its own.
+	STRAIN_SITE_AFTER=60 SLURM_RESTART_COUNT=1 $AS "$site/task_prolog.sh"
+	[ -e "$folder/4711.0.n1.attempt2.pid" ]
+	SLURM_RESTART_COUNT=1 $AS "$site/task_epilog.sh"
+	# A link to a folder of somebody else, and one that cannot be written.
+	rm -rf "$folder"
+	$AS ln -s /tmp "$folder"
+	$AS "$site/task_prolog.sh"
+	! compgen -G "/tmp/4711.*"
+	rm "$folder"
+	chmod 555 "$STRAIN_SITE_DIR"
+	$AS "$site/task_prolog.sh"
+	chmod 755 "$STRAIN_SITE_DIR"
 }
 
 @test "past its time limit" {

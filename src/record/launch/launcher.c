@@ -604,7 +604,7 @@ static int start_job(struct launcher *l)
 		say("%s", e.text);
 		return status;
 	}
-	if (signals_open(&l->signals, l->options.supervised, &e) < 0) {
+	if (signals_open(&l->signals, &e) < 0) {
 		say("%s", e.text);
 		return LAUNCHER_FAILED;
 	}
@@ -714,7 +714,7 @@ static int attach(struct launcher *l)
 	error_set(&l->cgroup_error, ECANCELED, "strain attached to a running process");
 	l->hooks_error = l->nvtx_error = l->markers_error = l->cgroup_error;
 	l->status = -1;
-	if (fd < 0 || signals_open(&l->signals, false, &e) < 0 || start_recording(l, &e) < 0) {
+	if (fd < 0 || signals_open(&l->signals, &e) < 0 || start_recording(l, &e) < 0) {
 		return attach_give_up(l, &e);
 	}
 	if (!l->path) {

@@ -22,6 +22,8 @@
 #include "base/descriptors.h"
 
 enum { ANSWER_TIMEOUT_MS = 1000 };
+// Until the witness has what its group has, and what Slurm sends to each process of a step.
+enum { PATIENCE_MS = 5, STEP_PATIENCE_MS = 100 };
 
 // Signals read from the signalfd, with every real-time signal. SIGTTIN and SIGTTOU keep their
 // default: the terminal stops the whole group. SIGTSTP is caught, because the job decides whether
@@ -40,10 +42,11 @@ static const int caught[] = {
 	SIGCHLD,
 };
 
-int signals_open(struct signals *s, bool supervised, struct error *e)
+int signals_open(struct signals *s, struct error *e)
 {
-	*s = (struct signals){
-		.fd = -1, .question = -1, .pass = supervised || getenv("SLURM_STEP_ID") == NULL};
+	*s = (struct signals){.fd = -1,
+		.question = -1,
+		.patience_ms = getenv("SLURM_STEP_ID") ? STEP_PATIENCE_MS : PATIENCE_MS};
 	sigset_t set;
 	sigemptyset(&set);
 	for (size_t i = 0; i < ARRAY_LENGTH(caught); i++) {
@@ -125,7 +128,7 @@ static _Noreturn void run_witness(int answer)
 void signals_watch(struct signals *s)
 {
 	int pair[2];
-	if (!s->pass || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
 		return;
 	}
 	pid_t pid = fork_watcher("strain-witness", pair[1]);
@@ -241,7 +244,7 @@ bool signals_take(struct signals *s, struct signalfd_siginfo *ret)
 // order.
 static bool reached_group(struct signals *s, int signal_number)
 {
-	for (int attempt = 0; attempt < 5 && s->witness > 0; attempt++) {
+	for (unsigned attempt = 0; attempt < s->patience_ms && s->witness > 0; attempt++) {
 		ask_witness(s);
 		if (s->group[signal_number] > 0) {
 			s->group[signal_number]--;
@@ -266,7 +269,7 @@ static bool is_hang_up(const struct signalfd_siginfo *info)
 void signals_pass(struct signals *s, const struct signalfd_siginfo *info, pid_t job)
 {
 	int signal_number = (int)info->ssi_signo;
-	if ((!s->pass && !is_hang_up(info)) || job <= 0) {
+	if (job <= 0) {
 		return;
 	}
 	bool group = reached_group(s, signal_number);

@@ -6,7 +6,9 @@
 //
 // A signal does not show whether kill() was sent to the group or to the launcher alone. A witness
 // process finds out: it is in the same group and blocks all signals, so that a signal to the group
-// stays pending in the witness until the launcher asks.
+// stays pending in the witness until the launcher asks. Slurm signals either every process of a
+// step, one by one (proctrack/linuxproc), of which the witness is one, or the launcher alone, as
+// the step's task (proctrack/cgroup): the witness tells these apart, too.
 
 #pragma once
 
@@ -22,7 +24,7 @@ struct signals {
 	sigset_t original_mask;
 	struct sigaction original_child; // SIGCHLD
 	struct sigaction original_pipe; // SIGPIPE
-	bool pass; // false under Slurm, which signals every process itself
+	unsigned patience_ms; // until a signal that the witness does not have was not the group's
 	pid_t witness; // 0: none yet
 	int question; // socket to the witness; -1: none
 	pid_t guard; // the last one: its SIGCONT is not meant for the job
@@ -31,9 +33,8 @@ struct signals {
 	bool asked; // since the launcher last had no signal pending
 };
 
-// Blocks the signals and opens the descriptor. supervised: whoever signals the launcher does not
-// signal the job, not even under Slurm.
-int signals_open(struct signals *s, bool supervised, struct error *e);
+// Blocks the signals and opens the descriptor.
+int signals_open(struct signals *s, struct error *e);
 // Restores strain's original dispositions and mask in a child of the launcher, before exec.
 // Async-signal-safe.
 void signals_restore(const struct signals *s);
