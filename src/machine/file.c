@@ -80,7 +80,7 @@ size_t file_keys_parse(struct cursor text, const char *const *keys, size_t n, in
 
 int host_file_open(struct host_file *f, int root_fd, const char *path, struct error *e)
 {
-	int fd = openat(root_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	int fd = openat(root_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0) {
 		return error_errno(e, errno, "/%s", path);
 	}
@@ -154,7 +154,8 @@ int file_pread(int fd, char *buffer, size_t size, struct cursor *ret)
 int file_read_once(int root_fd, const char *path, char *buffer, size_t size, struct cursor *ret,
 	struct error *e)
 {
-	_cleanup_close_ int fd = openat(root_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	_cleanup_close_ int fd = openat(
+		root_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0) {
 		return error_errno(e, errno, "/%s", path);
 	}

@@ -30,7 +30,7 @@ static const char maker[] =
 	"  d=$up/0000:b$3:00.0/$(printf '0000:%02x:00.0' $3)\n"
 	"  mkdir -p $d/hwmon/hwmon$1 $d/ras $d/power\n"
 	"  echo 0x1022 >$port/vendor; echo 0x1002 >$up/vendor; echo 0x1002 "
-        ">$up/0000:b$3:00.0/vendor\n"
+	">$up/0000:b$3:00.0/vendor\n"
 	"  echo 0x1002 >$d/vendor\n"
 	"  echo '16.0 GT/s PCIe' >$up/current_link_speed; echo 16 >$up/current_link_width\n"
 	"  echo '16.0 GT/s PCIe' >$up/max_link_speed; echo 16 >$up/max_link_width\n"
@@ -97,7 +97,7 @@ static void test_a_training_job_on_one_of_two(void **state)
 	char commands[512];
 	snprintf(commands, sizeof(commands),
 		"gpu 1 5001 3; gpu 2 5002 4; user %d 5001 8000000000 1; user %d 5002 2000000 0\n"
-		"user 77 5002 400000000 1\n",
+		"user 1 5002 400000000 1\n",
 		(int)getpid(), (int)getpid());
 	struct recording *r = record_amd(HOST_PIDS, commands);
 	play(r, 2500);
@@ -143,7 +143,7 @@ static void test_values_follow_the_files(void **state)
 	change(r, "echo 97 >" FIRST "/gpu_busy_percent; echo 0 >" FIRST "/mem_info_vram_used\n"
 		  "printf 'ue: 1\\nce: 3\\n' >" FIRST "/ras/umc_err_count\n"
 		  "table " FIRST " 1 3 1310720 $((1 << 36))\n");
-	play(r, 12000);
+	play(r, 61000);
 	check_value(r, gpu(0), "hw.gpu.utilization", 0.97);
 	check_value(r, gpu(0), "hw.gpu.memory.usage", 0);
 	check_value(r, gpu(0), "strain.gpu.throttle", 32);
@@ -192,6 +192,54 @@ static void test_a_table_of_another_version(void **state)
 	recording_free(r);
 }
 
+// MI300's table counts steps of the firmware in which something lowered the clock.
+static void test_a_table_with_residencies(void **state)
+{
+	(void)state;
+	static const char table[] =
+		"residencies() {\n"
+		"  python3 - $@ <<'END'\n"
+		"import struct, sys\n"
+		"folder, steps, power, socket = sys.argv[1], *map(int, sys.argv[2:])\n"
+		"t = bytearray(b'\\xff' * 1664)\n"
+		"struct.pack_into('<HBB', t, 0, 1664, 1, 6)\n"
+		"struct.pack_into('<Q', t, 16, 65536 * 7)\n"
+		"struct.pack_into('<6I', t, 32, steps, 0, power, socket, 0, 0)\n"
+		"open(folder + '/gpu_metrics', 'wb').write(t)\n"
+		"END\n"
+		"}\n";
+	char commands[2048];
+	snprintf(commands, sizeof(commands), "%sgpu 1 5001 3; residencies " FIRST " 100 10 0\n",
+		table);
+	struct recording *r = record_amd(HOST_PIDS, commands);
+	play(r, 300);
+	check_value(r, gpu(0), "hw.energy", 7);
+	snprintf(commands, sizeof(commands), "%sresidencies " FIRST " 200 90 10\n", table);
+	change(r, commands);
+	play(r, 200);
+	check_value(r, gpu(0), "strain.gpu.throttle", 4); // 80 of 100 steps at the power limit
+	snprintf(commands, sizeof(commands), "%sresidencies " FIRST " 300 95 90\n", table);
+	change(r, commands);
+	play(r, 200);
+	check_value(r, gpu(0), "strain.gpu.throttle", 32);
+	recording_free(r);
+}
+
+// Of a card with two GPUs, the second has no power of its own.
+static void test_the_second_gpu_of_a_card(void **state)
+{
+	(void)state;
+	struct recording *r = record_amd(HOST_PIDS, "gpu 1 5001 3; cd " FIRST "/hwmon/hwmon1\n"
+						    "echo 0 >power1_average; echo >power1_cap\n");
+	play(r, 1200);
+	assert_non_null(
+		strstr(missing_reason(r, gpu(0), "hw.power"), "the first has that of both"));
+	recording_close(r);
+	assert_non_null(
+		strstr(missing_reason(r, gpu(0), "strain.gpu.power.limit"), "without a value"));
+	recording_free(r);
+}
+
 static void test_nonsense_is_a_gap(void **state)
 {
 	(void)state;
@@ -217,9 +265,9 @@ static void test_odd_names_of_processes(void **state)
 	(void)state;
 	struct recording *r = record_amd(HOST_PIDS,
 		"gpu 1 5001 3; user abc 5001 1 1; user 99999999999 5001 1 1; user -5 5001 1 1\n"
-		"user 0 5001 1 1; user 77 5001 oops 1; user 78 5001 900000000 0\n");
+		"user 0 5001 1 1; user 1 5001 oops 1; user 2 5001 900000000 0\n");
 	play(r, 1200);
-	check_value(r, gpu(0), "strain.gpu.others.processes", 2); // 78 holds much, without queues
+	check_value(r, gpu(0), "strain.gpu.others.processes", 2); // 2 holds much, without queues
 	check_value(r, gpu(0), "strain.gpu.others.memory.usage", 9e8);
 	recording_free(r);
 }
@@ -233,6 +281,14 @@ static void test_a_container_does_not_know_its_processes(void **state)
 	assert_non_null(
 		strstr(missing_reason(r, gpu(0), "strain.gpu.job.processes"), "--pid=host"));
 	check_value(r, gpu(0), "hw.gpu.utilization", 0.34);
+	recording_free(r);
+	// A list of which nobody exists here is another namespace's, too.
+	r = record_amd(HOST_PIDS, "gpu 1 5001 3; user 2147480000 5001 900000000 1\n");
+	play(r, 2500);
+	assert_int_equal(count_rows(r, gpu(0), "strain.gpu.job.processes"), 0);
+	recording_close(r);
+	assert_non_null(
+		strstr(missing_reason(r, gpu(0), "strain.gpu.job.processes"), "another container"));
 	recording_free(r);
 }
 
@@ -317,6 +373,8 @@ int main(void)
 		cmocka_unit_test(test_values_follow_the_files),
 		cmocka_unit_test(test_what_is_not_there_is_said),
 		cmocka_unit_test(test_a_table_of_another_version),
+		cmocka_unit_test(test_a_table_with_residencies),
+		cmocka_unit_test(test_the_second_gpu_of_a_card),
 		cmocka_unit_test(test_nonsense_is_a_gap),
 		cmocka_unit_test(test_odd_names_of_processes),
 		cmocka_unit_test(test_a_container_does_not_know_its_processes),

@@ -157,6 +157,10 @@ static void test_rocm(void **state)
 	check_hip("0", "1", "----");
 	check_hip("1x", NULL, "----");
 	check_hip("0,1,2,3,0,1,2,3,0", NULL, "VVVV");
+	check_hip("0,0,1", NULL, "V---"); // one again ends it
+	check_hip("0x1, gpu-33Cc", NULL, "-VV-");
+	check_hip("-1", NULL, "----");
+	check_hip("GPU-1234567890123456789012345678901234567890", NULL, "----");
 }
 
 int main(void)

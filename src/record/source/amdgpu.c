@@ -22,6 +22,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,20 +71,20 @@ static const struct amd_file {
 	const char *names[ALTERNATIVES]; // with a label: the labels
 	const char *labelled; // "temp", "freq"
 	int64_t divisor; // of the file's unit to the metric's stored one
-	int64_t most; // in the file's unit: what is above is not a value
+	int64_t least, most; // in the file's unit: what is beyond is not a value
 } files[] = {
-	{AMD_BUSY, BUSY_GPU, false, {"gpu_busy_percent"}, NULL, 1, 100},
-	{AMD_BUSY, BUSY_MEMORY, false, {"mem_busy_percent"}, NULL, 1, 100},
-	{AMD_MEMORY, MEMORY_USAGE, false, {"mem_info_vram_used"}, NULL, 1, INT64_MAX},
-	{AMD_MEMORY, MEMORY_LIMIT, false, {"mem_info_vram_total"}, NULL, 1, INT64_MAX},
-	{AMD_CLOCK, CLOCK_SM, true, {"sclk"}, "freq", 1000000, INT64_C(100000000000)},
-	{AMD_CLOCK, CLOCK_MEMORY, true, {"mclk"}, "freq", 1000000, INT64_C(100000000000)},
-	{AMD_POWER, POWER_WATTS, true, {"power1_average", "power1_input"}, NULL, 1000,
+	{AMD_BUSY, BUSY_GPU, false, {"gpu_busy_percent"}, NULL, 1, 0, 100},
+	{AMD_BUSY, BUSY_MEMORY, false, {"mem_busy_percent"}, NULL, 1, 0, 100},
+	{AMD_MEMORY, MEMORY_USAGE, false, {"mem_info_vram_used"}, NULL, 1, 0, INT64_MAX},
+	{AMD_MEMORY, MEMORY_LIMIT, false, {"mem_info_vram_total"}, NULL, 1, 1, INT64_MAX},
+	{AMD_CLOCK, CLOCK_SM, true, {"sclk"}, "freq", 1000000, 0, INT64_C(100000000000)},
+	{AMD_CLOCK, CLOCK_MEMORY, true, {"mclk"}, "freq", 1000000, 0, INT64_C(100000000000)},
+	{AMD_POWER, POWER_WATTS, true, {"power1_average", "power1_input"}, NULL, 1000, 0,
 		INT64_C(100000000000)},
-	{AMD_STATE, STATE_TEMPERATURE, true, {"junction", "edge"}, "temp", 1000, 300000},
-	{AMD_STATE, STATE_MEMORY_TEMPERATURE, true, {"mem"}, "temp", 1000, 300000},
-	{AMD_STATE, STATE_POWER_LIMIT, true, {"power1_cap"}, NULL, 1000, INT64_C(100000000000)},
-	{AMD_ERRORS, ERRORS_REPLAYS, false, {"pcie_replay_count"}, NULL, 1, INT64_MAX},
+	{AMD_STATE, STATE_TEMPERATURE, true, {"junction", "edge"}, "temp", 1000, 0, 300000},
+	{AMD_STATE, STATE_MEMORY_TEMPERATURE, true, {"mem"}, "temp", 1000, 0, 300000},
+	{AMD_STATE, STATE_POWER_LIMIT, true, {"power1_cap"}, NULL, 1000, 0, INT64_C(100000000000)},
+	{AMD_ERRORS, ERRORS_REPLAYS, false, {"pcie_replay_count"}, NULL, 1, 0, INT64_MAX},
 };
 
 #define N_FILES ARRAY_LENGTH(files)
@@ -99,9 +100,13 @@ static size_t file_of(enum amd_group group, size_t metric)
 
 // State -------------------------------------------------------------------------------------------
 
-#define AMD_MAX_GPUS 128u
-#define AMD_MAX_NODES 256u
+#define AMD_MAX_GPUS 256u
+#define AMD_MAX_NODES 512u
 #define EVENTS_MAX 5u
+#define TABLE_MAX 8192u // of gpu_metrics: more than any version has
+
+enum { N_RESIDENCIES = 6 };
+#define ENERGY_UNITS_PER_J 65536
 
 // A number that has no value this time, and one that has none in this run.
 #define FILE_GAP (-EAGAIN)
@@ -119,12 +124,15 @@ struct amd_gpu {
 	bool part; // of a divided GPU, and not the first: the card's figures are with that
 	bool lost;
 	int visible; // enum gpu_visible
+	bool instinct; // its energy is counted in a known unit
 	int64_t link_generation, link_width; // of the fastest link; 0: unknown
 	int64_t clock_max_hz, memory_bytes; // 0: unknown
 	uint8_t never[N_AMD_GROUPS]; // a bit per metric that is unavailable in this run
+	uint8_t told[N_AMD_GROUPS]; // a bit per metric that had a value
 	struct host_file open[N_FILES];
 	struct host_file table; // gpu_metrics
 	struct host_file suspended; // power/runtime_status
+	uint32_t residencies[N_RESIDENCIES]; // of the table's last reading
 	int64_t errors[N_ERRORS]; // last counts; VALUE_MISSING: not read yet
 	unsigned error_events[N_ERRORS];
 	struct stream *streams[N_AMD_GROUPS];
@@ -152,6 +160,7 @@ struct amd_source {
 	size_t n_processes, processes_capacity;
 	struct gpu_environs environs;
 	bool visible_set; // some member has ROCR_VISIBLE_DEVICES or the like
+	bool ever_matched; // a process of the job was listed
 };
 
 // A reading of a group. A value that is VALUE_MISSING is a gap.
@@ -195,7 +204,7 @@ static int read_file(struct host_file *f, const struct amd_file *file, int64_t *
 		              r == -ENODATA || r == -ETIME || r == -ETIMEDOUT || r == -EIO;
 		return passes ? FILE_GAP : r;
 	}
-	if (!number_of(text, &value) || value < 0 || value > file->most) {
+	if (!number_of(text, &value) || value < file->least || value > file->most) {
 		return FILE_GAP;
 	}
 	*ret = value / file->divisor;
@@ -237,45 +246,57 @@ static bool read_link(int root_fd, const char *folder, const char *which, int64_
 	return *ret_generation > 0 && *ret_width > 0;
 }
 
-// The driver's table of figures: a header with its size and version, and fields that a version may
-// not have. Of each the offset by version; 0: not there.
+// The driver's table of figures (gpu_metrics): a header with its size and version, and
+// little-endian fields at offsets that depend on the version. All bits set: no value. Versions 2
+// and 3 are those of processors with a GPU, and have other units.
 struct table_layout {
 	uint8_t format, content;
-	uint16_t least; // its bytes
-	uint16_t energy; // 64 bits, in 2^-16 J
-	uint16_t throttling; // 64 bits, of enum throttler in the kernel's amdgpu_smu.h
+	uint16_t size;
+	uint16_t energy; // 64 bits, in 2^-16 J on Instinct GPUs; elsewhere no unit is documented
+	uint16_t throttling; // 64 bits, of enum smu_throttler in the kernel's amdgpu_smu.h; 0: none
+	// 32 bits each: a count of the firmware's steps, then those in which PROCHOT, the power
+	// limit, and the heat of the socket, its regulators and its memory lowered the clock; 0:
+	// none
+	uint16_t residencies;
 };
 
 static const struct table_layout layouts[] = {
-	{1, 1, 96, 24, 0},
-	{1, 2, 104, 24, 0},
-	{1, 3, 120, 24, 112},
+	{1, 1, 96, 24, 0, 0},
+	{1, 2, 104, 24, 0, 0},
+	{1, 3, 120, 24, 112, 0},
+	{1, 4, 288, 24, 0, 0},
+	{1, 5, 360, 88, 0, 0},
+	{1, 6, 1664, 16, 0, 32},
+	{1, 7, 2208, 24, 0, 40},
+	{1, 8, 3872, 24, 0, 40},
 };
 
-#define TABLE_MAX 4096
-#define ENERGY_UNITS_PER_J 65536
-
-static uint64_t bytes_at(struct cursor table, size_t offset, size_t n)
+static uint64_t bytes_at(const unsigned char *table, size_t offset, size_t n)
 {
 	uint64_t value = 0;
 	for (size_t i = 0; i < n; i++) {
-		value |= (uint64_t)(unsigned char)table.at[offset + i] << 8 * i;
+		value |= (uint64_t)table[offset + i] << 8 * i;
 	}
 	return value;
 }
 
-// Reads the table. NULL: there is none, or it is of a version that is not known.
-static const struct table_layout *read_table(struct amd_gpu *g, struct cursor *ret)
+// Reads the table in one call, because each call makes a new one. NULL: there is none, or it is of
+// a version that is not known, which *ret_version has in any case (0: none).
+static const struct table_layout *read_table(
+	const struct amd_gpu *g, unsigned char table[TABLE_MAX], unsigned *ret_version)
 {
-	if (g->table.fd < 0 || host_file_read_to_end(&g->table, ret) < 0 ||
-		ret->end - ret->at < 4) {
+	struct cursor text;
+	*ret_version = 0;
+	if (g->table.fd < 0 || file_pread(g->table.fd, (char *)table, TABLE_MAX, &text) < 0 ||
+		text.end - text.at < 4) {
 		return NULL;
 	}
-	size_t length = (size_t)(ret->end - ret->at);
+	size_t length = (size_t)(text.end - text.at);
+	*ret_version = (unsigned)(table[2] << 8 | table[3]);
 	for (size_t i = 0; i < ARRAY_LENGTH(layouts); i++) {
 		const struct table_layout *l = &layouts[i];
-		if (bytes_at(*ret, 2, 1) == l->format && bytes_at(*ret, 3, 1) == l->content) {
-			return length >= l->least && bytes_at(*ret, 0, 2) >= l->least ? l : NULL;
+		if (table[2] == l->format && table[3] == l->content) {
+			return length >= l->size && bytes_at(table, 0, 2) == l->size ? l : NULL;
 		}
 	}
 	return NULL;
@@ -325,7 +346,28 @@ static void put_row(struct sink *sink, struct amd_gpu *g, enum amd_group group, 
 	if (!g->streams[group]) {
 		g->streams[group] = sink_stream(sink, g->entity, &amd_groups[group]);
 	}
+	for (size_t i = 0; i < amd_groups[group].n_metrics; i++) {
+		g->told[group] |= (uint8_t)((r->value[i] != VALUE_MISSING) << i);
+	}
 	stream_row(g->streams[group], now_ns, r->value);
+}
+
+// At the end, of metrics that never had a value: their file was there, but had none.
+static void say_gaps(struct sink *sink, struct amd_gpu *g)
+{
+	for (size_t group = 0; group < AMD_PROCESS && !g->lost; group++) {
+		for (size_t i = 0; i < amd_groups[group].n_metrics; i++) {
+			if (!(g->told[group] & 1u << i)) {
+				never(sink, g, (enum amd_group)group, i,
+					group == AMD_JOB
+						? "kfd's processes (/sys/class/kfd/kfd/proc) "
+						  "cannot be read, or are another "
+						  "container's"
+						: "the driver answered without a value, "
+						  "or the GPU slept");
+			}
+		}
+	}
 }
 
 // Reads the group's metrics that have a file. False: the GPU is lost.
@@ -370,13 +412,42 @@ static int64_t throttling_of(uint64_t bits)
 	return (bits & power ? 4 : 0) | (bits & hot ? 32 : 0) | (bits & hardware ? 64 : 0);
 }
 
+// Of the time since the last reading, in which most of the steps were lowered.
+static uint64_t residency_bits(struct amd_gpu *g, const unsigned char *table, size_t offset)
+{
+	enum { STEPS, PROCHOT, POWER, SOCKET, REGULATORS, MEMORY };
+	static const uint64_t bits[N_RESIDENCIES] = {[PROCHOT] = UINT64_C(1) << 47,
+		[POWER] = 1,
+		[SOCKET] = UINT64_C(1) << 32,
+		[REGULATORS] = UINT64_C(1) << 38,
+		[MEMORY] = UINT64_C(1) << 34};
+	uint32_t now[N_RESIDENCIES], before[N_RESIDENCIES];
+	memcpy(before, g->residencies, sizeof(before));
+	for (size_t i = 0; i < N_RESIDENCIES; i++) {
+		now[i] = (uint32_t)bytes_at(table, offset + 4 * i, 4);
+	}
+	memcpy(g->residencies, now, sizeof(now));
+	uint32_t steps = now[STEPS] - before[STEPS];
+	if (now[STEPS] == UINT32_MAX || before[STEPS] == 0 || steps == 0) {
+		return UINT64_MAX;
+	}
+	uint64_t all = 0;
+	for (size_t i = PROCHOT; i < N_RESIDENCIES; i++) {
+		all |= (uint64_t)(now[i] - before[i]) * 2 > steps ? bits[i] : 0;
+	}
+	return all;
+}
+
 // Why clocks are low: nothing is computed, or what the table says.
 static int64_t read_throttling(struct amd_gpu *g)
 {
-	struct cursor table;
+	unsigned char table[TABLE_MAX];
+	unsigned version;
 	int64_t busy;
-	const struct table_layout *l = read_table(g, &table);
-	uint64_t bits = l && l->throttling ? bytes_at(table, l->throttling, 8) : UINT64_MAX;
+	const struct table_layout *l = read_table(g, table, &version);
+	uint64_t bits = !l              ? UINT64_MAX
+	                : l->throttling ? bytes_at(table, l->throttling, 8)
+	                                : residency_bits(g, table, l->residencies);
 	if (bits == UINT64_MAX) {
 		return VALUE_MISSING;
 	}
@@ -386,8 +457,9 @@ static int64_t read_throttling(struct amd_gpu *g)
 
 static int64_t read_joules(struct amd_gpu *g)
 {
-	struct cursor table;
-	const struct table_layout *l = read_table(g, &table);
+	unsigned char table[TABLE_MAX];
+	unsigned version;
+	const struct table_layout *l = read_table(g, table, &version);
 	uint64_t count = l ? bytes_at(table, l->energy, 8) : UINT64_MAX;
 	return count < UINT64_MAX / 1000 ? (int64_t)(count * 1000 / ENERGY_UNITS_PER_J)
 	                                 : VALUE_MISSING;
@@ -633,23 +705,35 @@ static pid_t pid_of(const char *name)
 	                                                                              : 0;
 }
 
-// Reads all processes of all GPUs into a row for each GPU. False: the list cannot be read.
+// Whether there is no process with this pid in our namespace. Those of other users exist, too.
+static bool is_nobody(pid_t pid)
+{
+	return kill(pid, 0) < 0 && errno == ESRCH;
+}
+
+// Reads all processes of all GPUs into a row for each GPU. False: the list cannot be read, or all
+// that it has are processes of another pid namespace.
 static bool read_list(struct amd_source *s, struct amd_reading *rows)
 {
 	_cleanup_(cleanup_closedir) DIR *list = open_directory(s->root_fd, KFD_PROCESSES);
 	_cleanup_free_ struct holding *holdings = calloc(s->n_gpus, sizeof(*holdings));
 	const struct dirent *item;
+	bool any = false, here = false;
 	if (!list || !holdings) {
 		return false;
 	}
 	for (unsigned n = 0; n < PROCESSES_MAX && (item = readdir(list)); n++) {
 		pid_t pid = pid_of(item->d_name);
 		if (pid > 0) {
+			struct amd_process *p = job_process(s, pid);
 			read_holdings(s, item->d_name, holdings);
-			add_process(s, job_process(s, pid), holdings, rows);
+			add_process(s, p, holdings, rows);
+			s->ever_matched = s->ever_matched || p;
+			any = true;
+			here = here || p || !is_nobody(pid);
 		}
 	}
-	return true;
+	return here || !any || s->ever_matched;
 }
 
 static void put_users(struct amd_source *s, struct sink *sink, uint64_t now_ns)
@@ -834,7 +918,11 @@ static void name_gpu(struct amd_source *s, struct amd_gpu *g, const int64_t *nod
 		append_target(line, sizeof(line), node[NODE_TARGET]);
 		snprintf(g->name, sizeof(g->name), "AMD %s", line);
 	} else {
-		snprintf(g->name, sizeof(g->name), "AMD GPU");
+		snprintf(path, sizeof(path), "%s/device", g->folder);
+		bool read = file_read_line(s->root_fd, path, line, sizeof(line)) &&
+		            strlen(line) == 6;
+		snprintf(g->name, sizeof(g->name), "AMD GPU%s%s", read ? " " : "",
+			read ? line + 2 : "");
 	}
 }
 
@@ -855,16 +943,31 @@ static void identify_gpu(struct amd_source *s, struct amd_gpu *g)
 	}
 }
 
-// The card's link is that of its outermost device of AMD's: some have a switch of their own, whose
-// inner links say nothing about the slot.
+// Whether the device at the path is a port of the switch that some of AMD's cards have.
+static bool is_card_port(int root_fd, const char *folder)
+{
+	char path[192], vendor[16], device[16];
+	snprintf(path, sizeof(path), "%s/vendor", folder);
+	if (!file_read_line(root_fd, path, vendor, sizeof(vendor))) {
+		return false;
+	}
+	// Vega's switch has the vendor of AMD's processors, whose own ports are no part of a card.
+	snprintf(path, sizeof(path), "%s/device", folder);
+	return strcmp(vendor, AMD_VENDOR) == 0 ||
+	       (strcmp(vendor, "0x1022") == 0 &&
+		       file_read_line(root_fd, path, device, sizeof(device)) &&
+		       (strcmp(device, "0x1470") == 0 || strcmp(device, "0x1471") == 0));
+}
+
+// The card's link is that of the outermost device on it: the inner links of a switch of its own say
+// nothing about the slot.
 static void find_link(struct amd_source *s, struct amd_gpu *g)
 {
-	char path[160], vendor[16];
+	char path[160];
 	snprintf(g->link, sizeof(g->link), "%s", g->folder);
 	while (strlen(g->link) + strlen("/..") < sizeof(g->link)) {
-		snprintf(path, sizeof(path), "%s/../vendor", g->link);
-		if (!file_read_line(s->root_fd, path, vendor, sizeof(vendor)) ||
-			strcmp(vendor, AMD_VENDOR) != 0) {
+		snprintf(path, sizeof(path), "%s/..", g->link);
+		if (!is_card_port(s->root_fd, path)) {
 			break;
 		}
 		memcpy(g->link + strlen(g->link), "/..", sizeof("/.."));
@@ -957,27 +1060,31 @@ static const char second_reason[] =
 // What no file of the driver tells.
 static void say_unknown(struct amd_source *s, struct amd_gpu *g, struct sink *sink)
 {
-	struct cursor table;
-	const struct table_layout *l = read_table(g, &table);
+	unsigned char table[TABLE_MAX];
+	unsigned version;
+	const struct table_layout *l = read_table(g, table, &version);
 	int64_t milliwatts;
 	char reason[112];
 	const char *why = g->table.fd < 0
 	                          ? "the driver has no table gpu_metrics for this GPU (Linux 5.10)"
 	                          : reason;
-	bool header = g->table.fd >= 0 && host_file_read_to_end(&g->table, &table) == 0 &&
-	              table.end - table.at >= 4;
-	snprintf(reason, sizeof(reason), "the driver's table gpu_metrics, version %d.%d, lacks it",
-		header ? (int)bytes_at(table, 2, 1) : 0, header ? (int)bytes_at(table, 3, 1) : 0);
-	if (!l || !l->throttling) {
+	snprintf(reason, sizeof(reason), "the driver's table gpu_metrics, version %u.%u, lacks it",
+		version >> 8, version & 0xff);
+	if (!l || (!l->throttling && !l->residencies)) {
 		never(sink, g, AMD_CLOCK, CLOCK_THROTTLE, why);
 	}
 	if (!l || read_joules(g) == VALUE_MISSING) {
 		never(sink, g, AMD_ENERGY, ENERGY_JOULES, why);
-	} else if (read_joules(g) == 0) {
-		never(sink, g, AMD_ENERGY, ENERGY_JOULES, second_reason);
+	} else if (!g->instinct) {
+		never(sink, g, AMD_ENERGY, ENERGY_JOULES,
+			"the unit of this GPU's counter is not documented");
 	}
 	if (read_number(g, AMD_POWER, POWER_WATTS, &milliwatts) && milliwatts == 0) {
 		never(sink, g, AMD_POWER, POWER_WATTS, second_reason);
+		never(sink, g, AMD_ENERGY, ENERGY_JOULES, second_reason);
+	}
+	if (read_number(g, AMD_STATE, STATE_POWER_LIMIT, &milliwatts) && milliwatts == 0) {
+		never(sink, g, AMD_STATE, STATE_POWER_LIMIT, second_reason);
 	}
 	never_group(sink, g, AMD_PCIE,
 		"amdgpu counts traffic only while a reader waits for a second (pcie_bw)");
@@ -1110,6 +1217,7 @@ static void add_gpu(struct amd_source *s, unsigned node, uint64_t id, struct sin
 	g->clock_max_hz = values[NODE_CLOCK] > 0 && values[NODE_CLOCK] < 100000
 	                          ? values[NODE_CLOCK] * 1000000
 	                          : 0;
+	g->instinct = values[NODE_TARGET] >= 90008 && values[NODE_TARGET] < 100000;
 	name_gpu(s, g, values);
 	identify_gpu(s, g);
 	find_hwmon(s, g);
@@ -1163,7 +1271,8 @@ static int read_nothing(void *state, struct sink *sink, uint64_t now_ns)
 	return 0;
 }
 
-// The driver asks the GPU's firmware for most of these, which takes it up to a millisecond.
+// The driver asks the GPU's firmware for most of these, which takes it up to a millisecond; for
+// errors it reads and resets counters of the hardware.
 static const struct group amd_groups[N_AMD_GROUPS] = {
 	[AMD_BUSY] = {"utilization", ENTITY_GPU, gpu_busy_metrics, N_BUSY, 100 * NS_PER_MS,
 		read_busy, SHARED},
@@ -1179,7 +1288,7 @@ static const struct group amd_groups[N_AMD_GROUPS] = {
 		SHARED_NOT},
 	[AMD_STATE] = {"state", ENTITY_GPU, gpu_state_metrics, N_STATE, NS_PER_S, read_state,
 		SHARED},
-	[AMD_ERRORS] = {"errors", ENTITY_GPU, gpu_error_metrics, N_ERRORS, 10 * NS_PER_S,
+	[AMD_ERRORS] = {"errors", ENTITY_GPU, gpu_error_metrics, N_ERRORS, 60 * NS_PER_S,
 		read_errors, SHARED_NOT},
 	[AMD_JOB] = {"job", ENTITY_GPU, gpu_job_metrics, N_JOB, NS_PER_S, read_nothing, SHARED_NOT},
 	[AMD_PROCESS] = {"gpu_processes", ENTITY_PROCESS, gpu_process_metrics, N_PROCESS, NS_PER_S,
@@ -1199,6 +1308,7 @@ static void amd_close(void *state)
 {
 	struct amd_source *s = state;
 	for (size_t i = 0; s && i < s->n_gpus; i++) {
+		say_gaps(s->sink, &s->gpus[i]);
 		for (size_t k = 0; k < N_FILES; k++) {
 			host_file_close(&s->gpus[i].open[k]);
 		}

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/clock.h"
 #include "base/parse.h"
@@ -17,7 +18,7 @@
 
 #define ENVIRONS_MAX 64u // per reading
 #define ENVIRON_AGAIN_NS NS_PER_S
-#define HIP_GPUS_MAX 128u
+#define HIP_GPUS_MAX 256u
 
 struct visible_gpus {
 	const struct gpu_identity *gpus;
@@ -205,7 +206,7 @@ int gpu_visible_instance(const char *list, const struct gpu_identity *gpu)
 
 // ROCm --------------------------------------------------------------------------------------------
 
-static struct cursor trimmed(const char *at, size_t length)
+static struct cursor trimmed_of(const char *at, size_t length)
 {
 	struct cursor word = cursor_of(at, length);
 	cursor_skip_blanks(&word);
@@ -215,31 +216,43 @@ static struct cursor trimmed(const char *at, size_t length)
 	return word;
 }
 
-// The place of an entry among n GPUs; n: it names none.
+// The place of an entry among n GPUs; n: it names none, or several. ROCr takes an index in any of
+// C's notations, and the beginning of a UUID in any case.
 static size_t find_hip(
-	struct cursor word, const struct gpu_identity *gpus, const size_t *order, size_t n)
+	const char *word, const struct gpu_identity *gpus, const size_t *order, size_t n)
 {
-	uint64_t index;
-	struct cursor rest = word;
-	if (cursor_u64(&rest, &index)) {
-		return rest.at == rest.end && index < n ? (size_t)index : n;
+	size_t length = strlen(word), found = n;
+	if (strncasecmp(word, "GPU-", strlen("GPU-")) != 0) {
+		char *end;
+		long index = strtol(word, &end, 0);
+		return end != word && !*end && index >= 0 && (size_t)index < n ? (size_t)index : n;
 	}
-	size_t length = (size_t)(word.end - word.at), found = n;
 	for (size_t i = 0; i < n && length > strlen("GPU-"); i++) {
-		found = found == n && strncmp(gpus[order[i]].uuid, word.at, length) == 0 ? i
-		                                                                         : found;
+		if (strncasecmp(gpus[order[i]].uuid, word, length) == 0) {
+			if (found < n) {
+				return n;
+			}
+			found = i;
+		}
 	}
 	return found;
 }
 
-// Leaves of order[n] what the list names, in its order. Returns their number.
+// Leaves of order[n] what the list names, in its order, up to an entry that names no GPU, or one
+// again. Returns their number.
 static size_t choose_hip(
 	const char *list, const struct gpu_identity *gpus, size_t order[HIP_GPUS_MAX], size_t n)
 {
 	size_t chosen[HIP_GPUS_MAX], kept = 0;
 	for (const char *at = list; at && kept < n;) {
 		size_t length = strcspn(at, ",");
-		size_t place = find_hip(trimmed(at, length), gpus, order, n);
+		struct cursor trimmed = trimmed_of(at, length);
+		char word[32];
+		snprintf(word, sizeof(word), "%.*s", (int)(trimmed.end - trimmed.at), trimmed.at);
+		size_t place = find_hip(word, gpus, order, n);
+		for (size_t i = 0; i < kept && place < n; i++) {
+			place = chosen[i] == order[place] ? n : place;
+		}
 		if (place == n) {
 			break;
 		}

@@ -40,8 +40,8 @@ void gpu_visible(const char *list, const char *order, const struct gpu_identity 
 int gpu_visible_instance(const char *list, const struct gpu_identity *gpu);
 // The same for AMD's GPUs in the order of ROCm, which is that of the driver's nodes. rocr: the
 // value of ROCR_VISIBLE_DEVICES (indices and UUIDs); hip: of HIP_VISIBLE_DEVICES, else of
-// CUDA_VISIBLE_DEVICES (indices among those that rocr leaves, in its order); NULL if not set. As
-// with CUDA, the first entry that names no GPU ends a list.
+// CUDA_VISIBLE_DEVICES (indices among those that rocr leaves, in its order); NULL if not set. The
+// first entry that names no GPU, or one again, ends a list. Source: amd_filter_device.cpp of ROCr.
 void gpu_visible_hip(const char *rocr, const char *hip, const struct gpu_identity *gpus, size_t n,
 	enum gpu_visible *ret);
 
