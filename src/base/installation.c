@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -28,13 +29,18 @@ static char *part_in(const char *directory, const char *between, const char *nam
 }
 
 // The folder of the running program. Returns false if it is unknown.
-static bool find_here(char *buffer, size_t size)
+static bool find_here(char buffer[PATH_MAX])
 {
-	ssize_t length = readlink("/proc/self/exe", buffer, size - 1);
-	if (length <= 0) {
+	ssize_t length = readlink("/proc/self/exe", buffer, PATH_MAX - 1);
+	// Without /proc, the path that it was executed by.
+	const char *executed = (const char *)getauxval(
+		AT_EXECFN); // NOLINT(performance-no-int-to-ptr)
+	if (length <= 0 && !(executed && strchr(executed, '/') && realpath(executed, buffer))) {
 		return false;
 	}
-	buffer[length] = '\0';
+	if (length > 0) {
+		buffer[length] = '\0';
+	}
 	char *slash = strrchr(buffer, '/');
 	if (slash) {
 		*slash = '\0';
@@ -54,7 +60,7 @@ char *installation_find(const char *name, int access_mode, struct error *e)
 	}
 	error_set(e, ENOENT,
 		"%s is neither in $STRAIN_HOME nor beside the program nor in ../lib/strain", name);
-	for (size_t i = 0; find_here(here, sizeof(here)) && i < ARRAY_LENGTH(places); i++) {
+	for (size_t i = 0; find_here(here) && i < ARRAY_LENGTH(places); i++) {
 		found = part_in(here, places[i], name, access_mode);
 		if (found && trust_part(found, false, e) == 0) {
 			return found;

@@ -330,3 +330,31 @@ print(subprocess.run(sys.argv[1:], preexec_fn=interrupted).returncode)' \
 	[ "$output" = -2 ]
 	[ ! -e attached.strain ]
 }
+
+@test "what killed runs left in shared memory goes with the next run; what is in use stays" {
+	[ -w /dev/shm ] || skip "no /dev/shm"
+	local old=/dev/shm/strain-$(id -u)-oldXyz held=/dev/shm/strain-$(id -u)-hldXyz young=/dev/shm/strain-$(id -u)-yngXyz
+	mkdir -p "$old" "$held" "$young"
+	touch "$old/ring-1"
+	touch -d '5 minutes ago' "$old" "$held"
+	exec 8<"$held"
+	flock -n 8
+	run -0 "$STRAIN" run --no-verdict true
+	[ ! -e "$old" ]
+	[ -d "$held" ]
+	[ -d "$young" ]
+	exec 8<&-
+	rmdir "$held" "$young"
+}
+
+@test "without its recorder the job runs, unless it must be recorded" {
+	mkdir alone
+	cp "$STRAIN" alone/strain
+	unset STRAIN_HOME
+	STRAIN_HOME='' run -7 --separate-stderr alone/strain run --label a=b --interval=1s sh -c 'echo "the job"; exit 7'
+	[ "$output" = "the job" ]
+	[[ "$stderr" == "strain: not recording: strain-record is neither in "* ]]
+	STRAIN_HOME='' run -125 alone/strain run -o kept true
+	STRAIN_HOME='' run -125 alone/strain run --memory 1GiB true
+	STRAIN_HOME='' run -127 alone/strain run -- nosuchprogram
+}

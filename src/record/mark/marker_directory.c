@@ -5,13 +5,16 @@
 
 #include "record/mark/marker_directory.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/beneath.h"
@@ -19,7 +22,7 @@
 #include "base/trust.h"
 #include "strain/marker.h"
 
-enum { ROOM_RINGS = 4 };
+enum { ROOM_RINGS = 4, STALE_AFTER_S = 60, STALE_LOOKS = 4096 };
 
 // Opens the folder just created and checks it: if the parent is not sticky, the name may belong to
 // another user's folder by now.
@@ -37,8 +40,46 @@ static int hold(const char *path, struct marker_directory *ret, struct error *e)
 	if (!copy) {
 		return error_set(e, ENOMEM, "out of memory");
 	}
+	(void)flock(fd, LOCK_EX | LOCK_NB); // as long as launcher or recorder live: remove_stale
 	*ret = (struct marker_directory){copy, take_fd(fd)};
 	return 0;
+}
+
+// Removes a folder if nobody holds it any more: launcher and recorder were killed.
+static void remove_if_stale(int parent_fd, const char *parent, const char *name)
+{
+	char path[64];
+	struct stat status;
+	struct timespec now;
+	snprintf(path, sizeof(path), "%s/%.24s", parent, name);
+	_cleanup_close_ int fd = openat(
+		parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (fd < 0 || trust_own(fd, path, NULL) < 0 || fstat(fd, &status) < 0 ||
+		now.tv_sec - status.st_mtim.tv_sec < STALE_AFTER_S || // it may not be locked yet
+		flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		return;
+	}
+	const struct marker_directory stale = {path, fd};
+	marker_directory_remove(&stale);
+}
+
+// Removes what killed runs of this user have left. Best effort.
+static void remove_stale(const char *parent)
+{
+	char prefix[32];
+	int length = snprintf(prefix, sizeof(prefix), "strain-%u-", (unsigned)geteuid());
+	DIR *directory = opendir(parent);
+	const struct dirent *item;
+	for (unsigned n = 0; directory && n < STALE_LOOKS && (item = readdir(directory)); n++) {
+		if (strncmp(item->d_name, prefix, (size_t)length) == 0 &&
+			strlen(item->d_name) == (size_t)length + strlen("XXXXXX")) {
+			remove_if_stale(dirfd(directory), parent, item->d_name);
+		}
+	}
+	if (directory) {
+		closedir(directory);
+	}
 }
 
 static int make_under(const char *parent, struct marker_directory *ret, struct error *e)
@@ -61,6 +102,7 @@ static int make_under(const char *parent, struct marker_directory *ret, struct e
 int marker_directory_make(struct marker_directory *ret, struct error *e)
 {
 	struct error first = {0}, second = {0};
+	remove_stale("/dev/shm");
 	if (make_under("/dev/shm", ret, &first) == 0 || make_under("/tmp", ret, &second) == 0) {
 		return 0;
 	}

@@ -16,7 +16,9 @@ struct marker_directory {
 
 #define MARKER_DIRECTORY_NONE ((struct marker_directory){NULL, -1})
 
-// Creates it, accessible to this user only. Returns -errno with the reason if that fails.
+// Creates it, accessible to this user only, and removes those that this user's killed runs have
+// left: those that nobody has locked. The lock ends with the last process that has the descriptor.
+// Returns -errno with the reason if that fails.
 int marker_directory_make(struct marker_directory *ret, struct error *e);
 // Removes the content and then the directory, unless another process already has. Launcher and
 // recorder may both call it.
