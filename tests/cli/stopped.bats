@@ -125,3 +125,34 @@ print(json.load(open("seen"))["iterations"]["stopped"])') .*stopped\|^Excluded .
 	"$STRAIN" show --json run.strain >seen
 	check "run['stopped_s'] == 0 and all(p['stopped_seconds'] == 0 for p in processes)"
 }
+
+# As scontrol suspend, a cgroup's freezer, or a virtual machine that stands still.
+@test "a job that is frozen together with its recorder: the gap is no training" {
+	cat >job.py <<-'EOF'
+		import strain, time
+		for epoch in range(2):
+		    strain.epoch(epoch)
+		    for i in range(60):
+		        strain.iteration(i, 32)
+		        with strain.phase("forward"):
+		            until = time.monotonic() + 0.04
+		            while time.monotonic() < until:
+		                pass
+		strain.epoch_end()
+	EOF
+	"$STRAIN" run -o run.strain /usr/bin/python3 job.py >out 2>verdict 3>&- &
+	local launcher=$! all
+	sleep 2
+	all=$(pgrep -P "$launcher")
+	# shellcheck disable=SC2086 # a list
+	kill -STOP $all
+	sleep 4
+	# shellcheck disable=SC2086
+	kill -CONT $all
+	wait "$launcher"
+	echo 4000 >truth
+	"$STRAIN" show --json run.strain >seen
+	check 'abs(job_s - truth) < 0.5 if (job_s := run["job_stopped_s"]) else False'
+	check 'iterations["max_s"] < 1 and iterations["samples_per_second"] > 32 / 0.08'
+	[ "$(jq -r '[.events[] | select(.kind == "frozen")] | length' seen)" = 1 ]
+}

@@ -163,6 +163,7 @@ struct process_source {
 	uint64_t before_ns; // total used before the run, including reaped children
 	uint64_t rss_kib, own_kib;
 	struct stopped stopped;
+	uint64_t look_ns; // time between the last two looks at it
 	struct peak peak;
 	int reaper_io_fd; // the launcher's io, which includes what it reaped
 	int64_t reaper_base[N_IO];
@@ -334,6 +335,32 @@ static void process_stopped_look(struct stopped *s, bool is, uint64_t cpu_ns, ui
 	s->is = is;
 	s->seen_ns = now_ns;
 	s->cpu_ns = cpu_ns;
+}
+
+// Of the recorder itself, in which the job did not run either: both were frozen (a cgroup's
+// freezer, scontrol suspend), or the virtual machine stood still. Only the gap between two readings
+// shows it.
+#define FROZEN_NS (2 * NS_PER_S)
+#define FROZEN_INTERVALS 5u
+
+static void process_note_frozen(struct process_source *s, uint64_t cpu_ns, uint64_t now_ns)
+{
+	const struct stopped *before = &s->stopped;
+	uint64_t usual_ns = s->look_ns > 0 ? s->look_ns : NS_PER_S;
+	uint64_t since_ns = before->seen_ns > 0 && now_ns > before->seen_ns
+	                            ? now_ns - before->seen_ns
+	                            : 0;
+	uint64_t ran_ns = cpu_ns > before->cpu_ns ? cpu_ns - before->cpu_ns : 0;
+	if (since_ns < FROZEN_NS || since_ns < FROZEN_INTERVALS * usual_ns || before->is ||
+		ran_ns > since_ns / RAN) {
+		s->look_ns = since_ns;
+		return;
+	}
+	s->stopped.ns += since_ns - usual_ns;
+	sink_event(s->sink, now_ns, "frozen", s->job,
+		"neither the job nor its recorder ran for %.1f s: frozen (scontrol suspend, a "
+		"cgroup's freezer), or the machine stood still",
+		(double)(since_ns - usual_ns) / 1e9);
 }
 
 static int process_read_job_stopped(void *state, struct sink *sink, uint64_t now_ns)
@@ -1092,6 +1119,7 @@ static int process_read_stat(void *state, struct sink *sink, uint64_t now_ns)
 		};
 		put_row(s, p, GROUP_STAT, now_ns, values);
 	}
+	process_note_frozen(s, cpu_ns, now_ns);
 	process_stopped_look(&s->stopped, any_stopped, cpu_ns, now_ns);
 	return 0;
 }
