@@ -20,6 +20,7 @@
 #include "run/entities.h"
 #include "run/unit.h"
 #include "runfile/amend.h"
+#include "runfile/database.h"
 #include "runfile/labels.h"
 #include "runfile/reader.h"
 #include "runfile/writer.h"
@@ -389,9 +390,21 @@ struct stored {
 	int64_t end_ns;
 };
 
+// Whether the file is still that of the run: `strain run --force` may have replaced it meanwhile.
+static bool is_same_run(struct writer *w, struct reader *reader)
+{
+	static const char sql[] =
+		"SELECT CAST(value AS INTEGER) FROM run WHERE key = 'start_utc_ns'";
+	return database_number(writer_database(w), sql, 0) ==
+	       reader_run_i64(reader, "start_utc_ns", 0);
+}
+
 static int put(struct writer *w, void *context)
 {
 	const struct stored *s = context;
+	if (!is_same_run(w, s->a->tables.reader)) {
+		return -ESTALE;
+	}
 	int r = summary_put(w, &s->a->tables.summary, &s->a->tables.metrics);
 	// A digest of a damaged file would outlive the notice of the damage.
 	r = r < 0 || reader_is_damaged(s->a->tables.reader) ? r : findings_put(w, s->findings);
@@ -413,8 +426,11 @@ int digest_store(const char *path, const struct analysis *a, enum outcome outcom
 	}
 	struct stored stored = {
 		a, &findings, events, n_events, reader_run_i64(a->tables.reader, "end_ns", 0)};
-	return amend_with(path, put, &stored, e) < 0 ? error_prefix(e, "cannot write the summary")
-	                                             : 0;
+	int r = amend_with(path, put, &stored, e);
+	if (r == -ESTALE) {
+		return error_set(e, ESTALE, "%s: another run has replaced it", path);
+	}
+	return r < 0 ? error_prefix(e, "cannot write the summary") : 0;
 }
 
 // --- when a run has ended

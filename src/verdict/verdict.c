@@ -500,9 +500,9 @@ static enum confidence judge_failed(const struct analysis *a, struct opinion *op
 		return CONFIDENCE_NONE;
 	}
 	_cleanup_text_ struct text line = {0};
-	text_append_string(&line, "failed after ");
+	text_append_string(&line, a->overview.attached ? "failed " : "failed after ");
 	words_append_seconds(&line, a->overview.duration_s);
-	text_append_string(&line, ": ");
+	text_append_string(&line, a->overview.attached ? " after recording began: " : ": ");
 	text_append_string(&line, told->text);
 	words_append_elided(&opinion->headline, line.data ? line.data : "", NEXT_COLUMNS);
 	if (memory) {
@@ -798,12 +798,30 @@ static enum confidence judge_one_thread(const struct analysis *a, struct opinion
 	return CONFIDENCE_LOW;
 }
 
+// Whether the command is Slurm's srun, whose tasks its daemons start: they are no descendants.
+static bool is_srun(const char *command)
+{
+	size_t length = command ? strcspn(command, " ") : 0;
+	size_t begin = length;
+	while (begin > 0 && command[begin - 1] != '/') {
+		begin--;
+	}
+	return length - begin == strlen("srun") &&
+	       strncmp(command + begin, "srun", strlen("srun")) == 0;
+}
+
 static enum confidence judge_idle(const struct analysis *a, struct opinion *opinion)
 {
 	const struct overview *o = &a->overview;
 	const struct gpu_facts *gpu = &opinion->facts->gpu;
 	if (!(o->cpus_used < IDLE * o->cpus) || (gpu->used && gpu->busy >= IDLE)) {
 		return CONFIDENCE_NONE;
+	}
+	if (is_srun(o->command)) {
+		text_append_string(&opinion->headline,
+			"the tasks of srun were not recorded: Slurm's daemons start them");
+		text_append_string(propose(opinion), "srun strain run ...");
+		return CONFIDENCE_HIGH;
 	}
 	text_append_string(&opinion->headline, "mostly idle: the job used ");
 	append_cpus_used(&opinion->headline, o);

@@ -108,7 +108,7 @@ static size_t file_of(enum amd_group group, size_t metric)
 enum { N_RESIDENCIES = 6 };
 #define ENERGY_UNITS_PER_J 65536
 
-// A number that has no value this time, and one that has none in this run.
+// A file that has no value this time.
 #define FILE_GAP (-EAGAIN)
 
 struct amd_gpu {
@@ -199,7 +199,8 @@ static int read_file(struct host_file *f, const struct amd_file *file, int64_t *
 	int64_t value = 0;
 	int r = f->fd < 0 ? -ENOENT : host_file_read(f, &text);
 	if (r < 0) {
-		// While the GPU is reset the driver answers with EPERM, while it sleeps with EBUSY.
+		// While the GPU is reset or sleeps: EBUSY and EPERM, or the reverse on older
+		// kernels.
 		bool passes = r == -EPERM || r == -EBUSY || r == -EAGAIN || r == -EINTR ||
 		              r == -ENODATA || r == -ETIME || r == -ETIMEDOUT || r == -EIO;
 		return passes ? FILE_GAP : r;

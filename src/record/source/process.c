@@ -351,7 +351,8 @@ static void process_note_frozen(struct process_source *s, uint64_t cpu_ns, uint6
 	                            ? now_ns - before->seen_ns
 	                            : 0;
 	uint64_t ran_ns = cpu_ns > before->cpu_ns ? cpu_ns - before->cpu_ns : 0;
-	if (since_ns < FROZEN_NS || since_ns < FROZEN_INTERVALS * usual_ns || before->is ||
+	bool real = !s->captured && !s->own_tree; // a captured machine has no clock
+	if (!real || since_ns < FROZEN_NS || since_ns < FROZEN_INTERVALS * usual_ns || before->is ||
 		ran_ns > since_ns / RAN) {
 		s->look_ns = since_ns;
 		return;
