@@ -22,6 +22,7 @@ step. Epochs are unknown. Nothing here touches an array's values or waits for a 
 import functools
 import threading
 import types
+import weakref
 from time import monotonic_ns
 
 import strain_collect
@@ -33,7 +34,7 @@ from strain_ring import DATA, STEP
 EARLY = 64  # calls kept until a step is known
 LOOKED_AT = 8  # calls examined to decide whether a function is a step
 FED_BACK = 2  # minimum of them called with results of the call before
-GRADIENTS = 1  # bytes, for one that only computes gradients: any other step is preferred
+GRADIENTS = 64  # bytes, for one that only computes gradients: any other step is preferred, but for counters
 OTHERS = 8  # results before the gradients: a loss, metrics
 LEAVES = 4096  # upper bound of arguments and results examined
 COMPILER = "/jax/core/compile/"
@@ -214,6 +215,17 @@ def _same(function):
     return function
 
 
+def _remember(leaves):
+    """The leaves by id, without keeping them."""
+    found = {}
+    for leaf in leaves:
+        try:
+            found[id(leaf)] = weakref.ref(leaf)
+        except TypeError:  # a number
+            continue
+    return found
+
+
 class Known:
     """What is known about one jitted function."""
 
@@ -221,7 +233,7 @@ class Known:
         self.patches = patches
         self.calls = 0
         self.hits = 0
-        self.returned = frozenset()  # ids of the leaves returned by the last call
+        self.returned = {}  # by id, weakly: the leaves returned by the last call
         self.shapes = ()  # of these
         self.given = {}  # ids of the leaves of each argument of the last call
         self.batch = None  # location of the batch's size: an argument, and one of its leaves
@@ -275,7 +287,7 @@ class Known:
             if self.calls < LOOKED_AT and not self.is_step:
                 self.calls += 1
                 leaves = self.patches.leaves(result)
-                self.returned = frozenset(map(id, leaves[:LEAVES]))
+                self.returned = _remember(leaves[:LEAVES])
                 self.shapes = tuple(getattr(leaf, "shape", None) for leaf in leaves[:LEAVES])
         except Exception as error:
             self.patches.hook.fail(error)
@@ -287,7 +299,7 @@ class Known:
         derived, shapes = (), []
         for place, argument in enumerate(arguments):
             leaves = self.patches.leaves(argument)[:LEAVES]
-            back = [leaf for leaf in leaves if id(leaf) in self.returned]
+            back = [leaf for leaf in leaves if self._is_back(leaf)]
             size += sum(getattr(leaf, "nbytes", 0) for leaf in back)
             if not back:
                 fresh.extend((leaf, place, index) for index, leaf in enumerate(leaves))
@@ -301,11 +313,16 @@ class Known:
             self.hits += 1
         if self.hits >= FED_BACK:
             self.is_step = True
-            self.returned = frozenset()
+            self.returned = {}
             self.batch = self._find_batch(fresh)
             loop.propose(self, size)
         return {(place, index): leaf.shape[0] for leaf, place, index in fresh[:EARLY]
                 if getattr(leaf, "shape", ())}  # fmt: skip
+
+    def _is_back(self, leaf):
+        """Another array may have got the id of one that is gone."""
+        returned = self.returned.get(id(leaf))
+        return returned is not None and returned() is leaf
 
     def _is_derived(self, place, leaves):
         """The shapes of an argument that is new in each call, if the last results had an array for each of

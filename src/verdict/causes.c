@@ -268,7 +268,8 @@ static void advise_trend(struct advice_builder *b, const struct causes *c)
 {
 	const struct trend *trend = &b->f->trend;
 	struct text action = {0}, basis = {0};
-	bool others = !trend->in_epochs && causes_get(c, BOTTLENECK_CONTENTION);
+	bool within_one = !trend->in_epochs && !trend->over_epochs;
+	bool others = within_one && causes_get(c, BOTTLENECK_CONTENTION);
 	bool queued = b->f->gpu.used; // how long iterations take there, the host does not see
 	if (!(trend->share >= WORTH) || c->n == 0 || others || queued) {
 		return;
@@ -276,13 +277,19 @@ static void advise_trend(struct advice_builder *b, const struct causes *c)
 	b->cause = c->items[0].bottleneck;
 	b->of_iterations = b->direct = true;
 	text_append_string(&action,
-		"find the work that grows with the number of iterations (a metric over all outputs "
-		"so far, a list that is searched), unless samples become longer");
+		trend->over_epochs
+			? "find the work that grows from epoch to epoch (hooks or callbacks that "
+			  "each epoch registers once more, a list that is not emptied), unless "
+			  "samples become longer"
+			: "find the work that grows with the number of iterations (a metric over "
+	                  "all "
+			  "outputs so far, a list that is searched), unless samples become longer");
 	text_append_string(&basis, "without waits for data, an iteration takes ");
 	words_append_seconds(&basis, trend->first_s);
 	text_format(&basis, " in the first quarter of %s and ",
-		trend->numbered ? (trend->in_epochs ? "each epoch" : "the epoch")
-				: (trend->in_epochs ? "each stretch of the run" : "the run"));
+		trend->over_epochs ? "the epochs"
+		: trend->numbered  ? (trend->in_epochs ? "each epoch" : "the epoch")
+				   : (trend->in_epochs ? "each stretch of the run" : "the run"));
 	words_append_seconds(&basis, trend->last_s);
 	text_append_string(&basis, " in the last");
 	const struct estimate longer = {trend->share, NAN, NAN};

@@ -707,7 +707,7 @@ void facts_init(struct facts *f)
 	f->backward_wasted = NAN;
 	f->collections = (struct collection_facts){NAN, NAN, NAN, NAN, NAN};
 	f->long_waits = (struct long_wait_facts){NAN, NAN, NAN};
-	f->trend = (struct trend){NAN, NAN, NAN, false, false};
+	f->trend = (struct trend){NAN, NAN, NAN, false, false, false};
 	f->validates_alone = -1;
 	f->duration_s = f->startup_s = f->training_s = f->between_s = f->validation_s =
 		f->checkpoint_s = NAN;

@@ -7,6 +7,10 @@
 // every epoch must rise: a clock that is throttled, or another program, does not begin anew with
 // each.
 //
+// Without such a trend, there is one from epoch to epoch if each is at least as slow as the one
+// before, and the last much slower than the first, while backward passes are as long as they were:
+// another program, or a slower clock, would prolong these, too.
+//
 // Epochs without numbers (loops without a loader) end where iterations become short again. What
 // grows there may be the work itself, such as an agent's episodes: backward must not grow with it.
 
@@ -154,9 +158,64 @@ static size_t longest_epoch(const struct phases *p)
 	return longest;
 }
 
-struct trend trend_of(const struct phases *p)
+static double mean_of(const double quarters[QUARTERS])
 {
-	const struct trend none = {NAN, NAN, NAN, false, false};
+	double sum = 0;
+	for (size_t i = 0; i < QUARTERS; i++) {
+		sum += quarters[i];
+	}
+	return sum / QUARTERS;
+}
+
+// Epochs in quarters of the run, as if they were the iterations of one.
+static struct trend trend_over_epochs(const struct phases *p)
+{
+	const struct trend none = {NAN, NAN, NAN, false, false, false};
+	struct epoch run = {.numbered = true}, one;
+	size_t epochs = 0, of[QUARTERS] = {0}, place = 0;
+	double before_s = 0, sum_s = 0, length_s = 0, n = 0;
+	for (size_t i = 0; i < p->n_iterations;) {
+		i = take_epoch(p, i, &one);
+		epochs += one.n >= TREND_EPOCH_LEAST;
+	}
+	for (size_t i = 0; i < p->n_iterations && epochs >= TREND_EPOCHS;) {
+		i = take_epoch(p, i, &one);
+		double own_s = mean_of(one.own_s), backward_s = mean_of(one.backward_s);
+		if (one.n < TREND_EPOCH_LEAST) {
+			continue;
+		}
+		if (!one.numbered || own_s < TREND_PAUSE * before_s || !(backward_s > 0)) {
+			return none;
+		}
+		size_t quarter = place++ * QUARTERS / epochs;
+		run.own_s[quarter] += own_s;
+		run.backward_s[quarter] += backward_s;
+		run.samples[quarter] += mean_of(one.samples);
+		of[quarter]++;
+		sum_s += one.sum_s;
+		length_s += one.length_s;
+		n += (double)one.n;
+		before_s = own_s;
+	}
+	for (size_t i = 0; i < QUARTERS; i++) {
+		run.own_s[i] /= (double)of[i];
+		run.backward_s[i] /= (double)of[i];
+		run.samples[i] /= (double)of[i];
+	}
+	double backward_s = run.backward_s[LAST] - run.backward_s[0];
+	double longer_s = run.own_s[LAST] - run.own_s[0];
+	if (epochs < TREND_EPOCHS || !rises(&run, TREND_PAUSE) ||
+		fabs(run.samples[LAST] / run.samples[0] - 1) > TREND_SAMPLES ||
+		backward_s > TREND_BACKWARD_PART * longer_s) {
+		return none;
+	}
+	return (struct trend){run.own_s[0], run.own_s[LAST], (sum_s - start_s(&run) * n) / length_s,
+		false, true, true};
+}
+
+static struct trend trend_in_epochs(const struct phases *p)
+{
+	const struct trend none = {NAN, NAN, NAN, false, false, false};
 	size_t all = 0;
 	// The last epoch may have been cut off.
 	double least = fmax(TREND_LEAST, TREND_WHOLE * (double)longest_epoch(p)), n = 0;
@@ -183,6 +242,12 @@ struct trend trend_of(const struct phases *p)
 		return none;
 	}
 	double longer_s = mean.sum_s - start_s(&mean) * (double)mean.n;
-	return (struct trend){
-		mean.own_s[0], mean.own_s[LAST], longer_s / mean.length_s, n > 1, mean.numbered};
+	return (struct trend){mean.own_s[0], mean.own_s[LAST], longer_s / mean.length_s, n > 1,
+		mean.numbered, false};
+}
+
+struct trend trend_of(const struct phases *p)
+{
+	struct trend within = trend_in_epochs(p);
+	return isfinite(within.share) ? within : trend_over_epochs(p);
 }

@@ -69,14 +69,19 @@ def one():
 
 
 def eager():
-    """Only the gradients are compiled; the update calls a small jitted function twice."""
+    """Only the gradients are compiled; the update calls small jitted functions: one twice, a counter that
+    gets its results back, and one whose results are gone before it is called with new arrays."""
     gradient = jax.jit(jax.value_and_grad(loss_of))
     scale = jax.jit(lambda gradients, rate: jax.tree_util.tree_map(lambda g: g * rate, gradients))
-    parameters = begin()
+    count, correct = jax.jit(lambda n: n + 1), jax.jit(lambda moment, n: moment / (1 - 0.9 ** n))
+    parameters, n = begin(), jax.numpy.zeros((), "int32")
     for _ in range(2):
         for x, y in batches():
             loss, gradients = gradient(parameters, x, y)
             time.sleep(0.01)
+            n = count(n)
+            for leaf in jax.tree_util.tree_leaves(gradients) * 3:
+                correct(leaf * 0.1, n)
             one, two = scale(gradients, 0.05), scale(gradients, 0.05)
             parameters = jax.tree_util.tree_map(lambda p, g, h: p - g - h, parameters, one, two)
     print(float(loss).hex())

@@ -1134,7 +1134,7 @@ static void iterations_that_become_longer(void **state)
 	struct facts f = job(0.01);
 	struct causes c;
 	struct verdict v = {0};
-	f.trend = (struct trend){0.0269, 0.0581, 0.5, true, true};
+	f.trend = (struct trend){0.0269, 0.0581, 0.5, true, true, false};
 	causes_find(&f, &c);
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_says(

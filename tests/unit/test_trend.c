@@ -136,6 +136,49 @@ static void test_epochs_without_numbers(void **state)
 	assert_true(isnan(trend_of(&p).share));
 }
 
+// Ten epochs of iterations of 20 ms, 4 of them backward; so much more from epoch to epoch, of which
+// a part is backward's.
+static struct phases growing_epochs(int64_t more_ns, double of_backward)
+{
+	static struct iteration all[10 * 20];
+	for (size_t i = 0; i < 200; i++) {
+		int64_t more = (int64_t)(i / 20) * more_ns;
+		all[i] = (struct iteration){
+			.epoch = (int64_t)(i / 20), .samples = 32, .length_ns = 20 * MS + more};
+		all[i].phase_ns[PHASE_BACKWARD] = 4 * MS + (int64_t)((double)more * of_backward);
+	}
+	return (struct phases){.iterations = all, .n_iterations = 200};
+}
+
+static void test_from_epoch_to_epoch(void **state)
+{
+	(void)state;
+	struct phases p = growing_epochs(3 * MS, 0);
+	struct trend t = trend_of(&p);
+	assert_true(t.over_epochs && !t.in_epochs);
+	assert_true(t.first_s > 0.020 && t.first_s < 0.026 && t.last_s > 0.042);
+	assert_float_equal(t.share, 13.5 / 33.5, 0.05);
+	p = growing_epochs(3 * MS, 0.2); // as a slower clock would
+	assert_true(trend_of(&p).over_epochs);
+	p = growing_epochs(3 * MS, 0.5);
+	assert_true(isnan(trend_of(&p).share));
+	p = growing_epochs(MS / 2, 0); // by a quarter in all
+	assert_true(isnan(trend_of(&p).share));
+	p = growing_epochs(3 * MS, 0);
+	for (size_t i = 100; i < 120; i++) { // one epoch is as short as the first
+		p.iterations[i].length_ns = 20 * MS;
+	}
+	assert_true(isnan(trend_of(&p).share));
+	p = growing_epochs(3 * MS, 0);
+	for (size_t i = 0; i < 200; i++) { // larger batches
+		p.iterations[i].samples = 32 + (int64_t)(i / 20) * 4;
+	}
+	assert_true(isnan(trend_of(&p).share));
+	p = growing_epochs(3 * MS, 0);
+	p.n_iterations = 4 * 20; // too few epochs
+	assert_true(isnan(trend_of(&p).share));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -145,6 +188,7 @@ int main(void)
 		cmocka_unit_test(test_an_epoch_that_was_cut_off),
 		cmocka_unit_test(test_work_of_unknown_size),
 		cmocka_unit_test(test_epochs_without_numbers),
+		cmocka_unit_test(test_from_epoch_to_epoch),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
