@@ -519,7 +519,7 @@ class Keras:
             adapter = source.data_adapter
             known = source._strain = _sizes(adapter, int(source.steps_per_execution))
             source._strain_counts = adapter if isinstance(adapter, self.counting) and _is_alone() else None
-            self._describe(fit, known, _batches_of(source, adapter))
+            self._describe(fit, adapter, known, _batches_of(source, adapter))
         fit.take_iterator(iterator, *known, source._strain_counts)
 
     def _wrap_enumerate(self, original):
@@ -534,11 +534,12 @@ class Keras:
         per_call = int(handler._steps_per_execution.numpy())
         adapter = _Adapter2(handler._adapter)
         known = _sizes(adapter, per_call)
-        self._describe(fit, known, _batches_of(handler, adapter))
+        self._describe(fit, adapter, known, _batches_of(handler, adapter))
         fit.take_iterator(iterator, *known)
 
-    def _describe(self, fit, sizes, batches):
-        """Reports where the script trains first, its batch size and its epoch's batches (-1: unknown)."""
+    def _describe(self, fit, adapter, sizes, batches):
+        """Reports where the script trains first, its batch size, its epoch's batches (-1: unknown), and what
+        its data passes through."""
         if self.described or fit.validations > 0:
             return
         self.described = True
@@ -546,6 +547,9 @@ class Keras:
         place = strain_hook.caller((self.folder,))
         if place is not None:
             self.report.say("loader_fit_at", place)
+        pipeline = _pipeline_of(getattr(adapter, "_dataset", None))
+        if pipeline:
+            self.report.say("loader_pipeline", pipeline)
         if samples > 0:
             self.report.say("loader_batch_size", str(samples // per_call))
         if batches > 0:
@@ -570,7 +574,7 @@ class Keras:
 
     def _take_batches(self, fit, source):
         adapter = source.data_adapter
-        self._describe(fit, _sizes(adapter, 1), _batches_of(source, adapter))
+        self._describe(fit, adapter, _sizes(adapter, 1), _batches_of(source, adapter))
 
     # Probes of strain advise -------------------------------------------------------------------
 
@@ -760,6 +764,17 @@ def _batch_size_of(dataset):
             break
         dataset = getattr(dataset, "_input_dataset", None)
     return -1, False
+
+
+def _pipeline_of(dataset):
+    """The stages of a data set, from the batches back to the source: "Prefetch Batch ParallelMap"."""
+    names = []
+    while dataset is not None and len(names) < SEARCHED:
+        name = type(dataset).__name__.strip("_")
+        if name.endswith("Dataset") and name.isidentifier():
+            names.append(name[: -len("Dataset")])
+        dataset = getattr(dataset, "_input_dataset", None)
+    return " ".join(names)
 
 
 def _data_adapter2(keras):

@@ -546,9 +546,23 @@ static void advise_pipeline(struct advice_builder *b, const struct cause *cause)
 		text_append_string(&action, "prepare in several processes (as "
 					    "keras.utils.PyDataset does with "
 					    "use_multiprocessing)");
-	} else {
+	} else if (!b->f->stages.known) {
 		text_append_string(&action, "prefetch batches with more threads (tf.data: "
 					    "prefetch, num_parallel_calls)");
+	} else if (!b->f->stages.ahead || !b->f->stages.parallel) {
+		text_format(&action, "prefetch batches with more threads (%s%s%s)",
+			b->f->stages.ahead ? "" : "Dataset.prefetch()",
+			b->f->stages.ahead || b->f->stages.parallel ? "" : ", ",
+			b->f->stages.parallel ? "" : "map(num_parallel_calls=...)");
+	} else if (b->f->stages.each) {
+		text_append_string(&action, "make batches before the costly map, and map whole "
+					    "batches (tf.io.parse_example() instead of "
+					    "parse_single_example())");
+		text_append_string(&basis,
+			"; the pipeline prefetches and maps in parallel, but one "
+			"sample at a time");
+	} else {
+		return; // what else there is to do is said below
 	}
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
 }

@@ -282,7 +282,7 @@ static void advise_trend(struct advice_builder *b, const struct causes *c)
 			  "each epoch registers once more, a list that is not emptied), unless "
 			  "samples become longer"
 			: "find the work that grows with the number of iterations (a metric over "
-	                  "all "
+			  "all "
 			  "outputs so far, a list that is searched), unless samples become longer");
 	text_append_string(&basis, "without waits for data, an iteration takes ");
 	words_append_seconds(&basis, trend->first_s);

@@ -1246,6 +1246,25 @@ void network_facts_fill(
 
 // Settings ----------------------------------------------------------------------------------------
 
+// From "Prefetch Batch ParallelMap Shuffle": from the batches back to the source.
+static struct pipeline_facts stages_of(const char *text)
+{
+	struct pipeline_facts stages = {.known = text && *text, .parallel = true};
+	bool batched = false;
+	for (const char *at = text; stages.known && *at;) {
+		size_t length = strcspn(at, " ");
+		struct cursor word = cursor_of(at, length);
+		bool map = cursor_is(word, "Map"), parallel = cursor_is(word, "ParallelMap");
+		stages.ahead = stages.ahead || cursor_is(word, "Prefetch");
+		stages.parallel = stages.parallel && !map;
+		stages.each = stages.each || (batched && (map || parallel));
+		batched = batched || cursor_is(word, "Batch") || cursor_is(word, "PaddedBatch") ||
+		          cursor_is(word, "ParallelBatch");
+		at += length + strspn(at + length, " ");
+	}
+	return stages;
+}
+
 // Whether a key of the run has this value.
 static bool key_is(struct reader *r, const char *key, const char *value)
 {
@@ -1390,6 +1409,7 @@ static void fill_settings(struct reader *r, struct facts *f)
 	}
 	f->loader_at = reader_run(r, "loader_at");
 	f->loader_words = setting_words_of(reader_run(r, "loader_library"));
+	f->stages = stages_of(reader_run(r, "loader_pipeline"));
 	f->wait_policy = variable_of(r, "process_omp_wait_policy", "omp_wait_policy");
 	f->omp_threads = threads_set(r);
 	f->framework = framework_of(hooks);

@@ -377,6 +377,11 @@ struct facts {
 	double backward_wasted;
 	bool wasted_last;
 	const char *unit; // of samples: "samples", "steps"
+	// Stages of a tf.data pipeline, if they are known: batches are made ahead; a map runs in
+	// parallel; a map is applied to each sample, before batches are made of them.
+	struct pipeline_facts {
+		bool known, ahead, parallel, each;
+	} stages;
 	const char *loader_at; // "train.py:42"; from the job: escape it; NULL
 	const struct loader_words *loader_words; // what the code there calls its settings
 	// path of the slow reference BLAS that it uses; from the job: escape it; NULL

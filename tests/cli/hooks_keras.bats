@@ -341,6 +341,8 @@ shortened() {
 		record "$PYTHON" "$SET" "${way%:*}" >out
 		[ "$(run_key run.strain loader_batches)" = "${way#*:}" ]
 	done
+	record "$PYTHON" "$SET" dataset >out
+	[[ "$(run_key run.strain loader_pipeline)" == "Prefetch Batch Shuffle "* ]]
 }
 
 @test "probes of strain advise: another batch size of arrays and data sets, and why there is none" {

@@ -339,6 +339,15 @@ static void a_pipeline_has_no_workers(void **state)
 	f.pipeline = true;
 	assert_first(&f, "... prefetch ... tf.data ... prefetch ... num_parallel_calls",
 		"... 2.9 ... 4");
+	f.stages = (struct pipeline_facts){.known = true, .parallel = true};
+	assert_first(&f, "... with more threads (Dataset.prefetch())", "");
+	f.stages.parallel = false;
+	assert_first(&f, "... (Dataset.prefetch(), map(num_parallel_calls=...))", "");
+	f.stages = (struct pipeline_facts){true, true, true, true};
+	assert_first(&f, "... before the costly map", "... one sample at a time");
+	f.stages.each = false; // it has all of this
+	assert_first(&f, "... preprocessing", "");
+	f.stages.known = false;
 	f.data_at_epochs = 0.45;
 	assert_first(&f, "... dataset.repeat() ... steps_per_epoch", "");
 	// As measured (decoded images shuffled behind a cache of files, on two CPUs): its threads
