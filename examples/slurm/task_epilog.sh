@@ -25,8 +25,8 @@ case ${SLURM_JOB_ID:-} in '' | *[!0-9]*) exit 0 ;; esac
 folder=${STRAIN_SITE_DIR:+$STRAIN_SITE_DIR/$(id -un)}
 folder=${folder:-${HOME:?}/.strain-jobs}
 [ -O "$folder" ] && [ ! -L "$folder" ] || exit 0
-name=$folder/$SLURM_JOB_ID.${SLURM_STEP_ID:-batch}.${SLURMD_NODENAME:-node}
-name=$name${SLURM_RESTART_COUNT:+.attempt$((SLURM_RESTART_COUNT + 1))}
+attempt=${SLURM_RESTART_COUNT:+.attempt$((SLURM_RESTART_COUNT + 1))}
+name=$folder/$SLURM_JOB_ID.${SLURM_STEP_ID:-batch}.${SLURMD_NODENAME:-node}$attempt
 [ -f "$name.pid" ] && [ ! -L "$name.pid" ] || exit 0
 read -r recorder <"$name.pid"
 case $recorder in '' | *[!0-9]*) exit 0 ;; esac
@@ -52,7 +52,8 @@ printf '%s\n' "$line" >"$name.txt"
 # The tasks of a step on other nodes have verdicts of their own, but the job has one Comment.
 [ "${SLURM_PROCID:-0}" = 0 ] || exit 0
 if [ -z "${SLURM_STEP_ID:-}" ]; then
-	for step in "$folder/$SLURM_JOB_ID".[0-9]*.txt; do
+	for step in "$folder/$SLURM_JOB_ID".[0-9]*"$attempt".txt; do
+		case $attempt,$step in ,*.attempt*) continue ;; esac # of another attempt
 		[ ! -e "$step" ] || exit 0
 	done
 fi

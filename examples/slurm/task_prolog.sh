@@ -47,10 +47,10 @@ if [ "${STRAIN_SITE:-on}" = off ] || [ "${SLURM_LOCALID:-0}" != 0 ]; then
 fi
 case ${SLURM_JOB_ID:-} in '' | *[!0-9]*) exit 0 ;; esac
 
-# A folder of the user's own, also below a shared one.
+# A folder of the user's own. A shared one above it, which all users can write (mode 1777), must exist.
 folder=${STRAIN_SITE_DIR:+$STRAIN_SITE_DIR/$(id -un)}
 folder=${folder:-${HOME:?}/.strain-jobs}
-[ -d "$folder" ] || (umask 077 && mkdir -p "$folder") || exit 0
+[ -d "$folder" ] || mkdir -m 700 "$folder" || exit 0
 [ -O "$folder" ] && [ ! -L "$folder" ] || exit 0
 
 # Attempts of a job that was requeued are told apart.

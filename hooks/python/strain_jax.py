@@ -34,7 +34,7 @@ from strain_ring import DATA, STEP
 EARLY = 64  # calls kept until a step is known
 LOOKED_AT = 8  # calls examined to decide whether a function is a step
 FED_BACK = 2  # minimum of them called with results of the call before
-GRADIENTS = 64  # bytes, for one that only computes gradients: any other step is preferred, but for counters
+GRADIENTS = 64  # bytes: the rank of a function that only computes gradients, below any step, above counters
 OTHERS = 8  # results before the gradients: a loss, metrics
 LEAVES = 4096  # upper bound of arguments and results examined
 COMPILER = "/jax/core/compile/"

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -30,9 +31,17 @@ static inline void cleanup_fclose(FILE **file)
 	}
 }
 
+static inline void cleanup_closedir(DIR **directory)
+{
+	if (*directory) {
+		closedir(*directory);
+	}
+}
+
 #define _cleanup_free_ _cleanup_(cleanup_free)
 #define _cleanup_close_ _cleanup_(cleanup_close)
 #define _cleanup_fclose_ _cleanup_(cleanup_fclose)
+#define _cleanup_closedir_ _cleanup_(cleanup_closedir)
 
 // Hands a pointer or descriptor to the caller and disarms its cleanup.
 #define take_pointer(pointer)                           \

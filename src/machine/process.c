@@ -213,3 +213,17 @@ int process_list(struct process_entry **ret, size_t *ret_n)
 	*ret_n = n;
 	return 0;
 }
+
+bool process_is_nobody(int64_t pid)
+{
+	return pid > 0 && pid <= INT32_MAX && kill((pid_t)pid, 0) < 0 && errno == ESRCH;
+}
+
+// "pid:[4026531836]" is the first pid namespace (PROC_PID_INIT_INO in Linux).
+bool process_namespace_is_nested(int root_fd)
+{
+	char link[64];
+	ssize_t n = readlinkat(root_fd, "proc/self/ns/pid", link, sizeof(link) - 1);
+	link[n > 0 ? n : 0] = '\0';
+	return strcmp(link, "pid:[4026531836]") != 0;
+}

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -52,3 +53,9 @@ struct process_entry {
 // Lists processes without zombies, sorted by pid. The caller frees *ret. Returns -errno if /proc
 // cannot be listed, or if a process cannot be examined for lack of descriptors or memory.
 int process_list(struct process_entry **ret, size_t *ret_n);
+
+// Whether no process of this namespace has the pid. Those of other users exist, too.
+bool process_is_nobody(int64_t pid);
+// Whether this process is in another pid namespace than the machine's first one, so that drivers
+// may name processes by other pids than /proc here. True if that is not known.
+bool process_namespace_is_nested(int root_fd);

@@ -835,6 +835,15 @@ static int devices_build(const struct known *k, const struct device_names *names
 	return 0;
 }
 
+// A GPU in a processor counts only if the job uses it: few jobs could.
+static bool gpu_counts(const struct known *k, const struct entity *entity)
+{
+	return entity->kind == ENTITY_GPU &&
+	       (!entity_flag(entity, "integrated") ||
+		       tables_figure(k->tables, entity->id, NAME_GPU_JOB_PROCESSES, FIGURE_MAX) >
+			       0);
+}
+
 static int gpus_build(const struct known *k, struct overview *ret)
 {
 	ret->gpus = calloc(count_kind(k, ENTITY_GPU) + 1, sizeof(*ret->gpus));
@@ -842,7 +851,7 @@ static int gpus_build(const struct known *k, struct overview *ret)
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < k->tables->entities.n; i++) {
-		if (k->tables->entities.items[i].kind == ENTITY_GPU) {
+		if (gpu_counts(k, &k->tables->entities.items[i])) {
 			ret->gpus[ret->n_gpus++] = gpu_of(k, &k->tables->entities.items[i]);
 		}
 	}

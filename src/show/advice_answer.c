@@ -654,9 +654,9 @@ static void append_loader(
 	for (size_t i = 0; i < a->settings.n; i++) {
 		const struct setting *s = &a->settings.items[i];
 		bool flag = s->kind == SETTING_PIN || s->kind == SETTING_PERSISTENT;
-		if (s->kind != SETTING_ENVIRONMENT && s->kind != SETTING_FLUSH_DENORMAL) {
-			text_format(t, "%s%s=%s", t->length > 0 ? ", " : "",
-				setting_word(words, s->kind),
+		const char *word = setting_word(words, s->kind);
+		if (word && s->kind != SETTING_ENVIRONMENT && s->kind != SETTING_FLUSH_DENORMAL) {
+			text_format(t, "%s%s=%s", t->length > 0 ? ", " : "", word,
 				!flag                        ? s->value
 				: strcmp(s->value, "1") == 0 ? "True"
 							     : "False");

@@ -423,7 +423,9 @@ void advice_suggest_at_epochs(struct advice_builder *b, double share)
 	struct text action = {0}, basis = {0};
 	if (f->workers.restart) {
 		append_loader(&action, f);
-		text_format(&action, "%s=True", f->loader_words->persistent);
+		const char *word = f->loader_words->persistent;
+		text_format(&action, "%s=True",
+			word ? word : "its DataLoader needs persistent_workers");
 		advice_set(b, 0, SETTING_PERSISTENT, "1");
 		// Workers also end before validation and checkpoints, which are between two epochs.
 		double apart = known_or_zero(f->validation_s) + known_or_zero(f->checkpoint_s);

@@ -540,29 +540,32 @@ static void say_memory(struct text *t, const struct facts *f, const struct cause
 
 static void advise_pipeline(struct advice_builder *b, const struct cause *cause)
 {
+	const struct pipeline_facts *stages = &b->f->stages;
+	bool python = cause_has_line(prepares_in(b->f), 1);
 	struct text action = {0}, basis = {0};
+	if (!python && stages->known && stages->ahead && stages->parallel && !stages->each) {
+		return; // it has all of this
+	}
 	advice_append_idle(&basis, b->f);
-	if (cause_has_line(prepares_in(b->f), 1)) { // one thread at a time executes Python
+	if (python) { // one thread at a time executes Python
 		text_append_string(&action, "prepare in several processes (as "
 					    "keras.utils.PyDataset does with "
 					    "use_multiprocessing)");
-	} else if (!b->f->stages.known) {
+	} else if (!stages->known) {
 		text_append_string(&action, "prefetch batches with more threads (tf.data: "
 					    "prefetch, num_parallel_calls)");
-	} else if (!b->f->stages.ahead || !b->f->stages.parallel) {
+	} else if (!stages->ahead || !stages->parallel) {
 		text_format(&action, "prefetch batches with more threads (%s%s%s)",
-			b->f->stages.ahead ? "" : "Dataset.prefetch()",
-			b->f->stages.ahead || b->f->stages.parallel ? "" : ", ",
-			b->f->stages.parallel ? "" : "map(num_parallel_calls=...)");
-	} else if (b->f->stages.each) {
+			stages->ahead ? "" : "Dataset.prefetch()",
+			stages->ahead || stages->parallel ? "" : ", ",
+			stages->parallel ? "" : "map(num_parallel_calls=...)");
+	} else {
 		text_append_string(&action, "make batches before the costly map, and map whole "
 					    "batches (tf.io.parse_example() instead of "
 					    "parse_single_example())");
 		text_append_string(&basis,
 			"; the pipeline prefetches and maps in parallel, but one "
 			"sample at a time");
-	} else {
-		return; // what else there is to do is said below
 	}
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
 }
@@ -624,7 +627,7 @@ static void advise_late(struct advice_builder *b)
 	double now = f->prefetch > 0 ? f->prefetch : PREFETCH_DEFAULT;
 	double ahead = now + ceil(f->long_waits.mean_s / usual_s / f->workers.n);
 	struct text action = {0}, basis = {0};
-	if (ahead <= AHEAD_MOST && f->framework == FRAMEWORK_PYTORCH) {
+	if (ahead <= AHEAD_MOST && f->framework == FRAMEWORK_PYTORCH && f->loader_words->prefetch) {
 		text_format(&action, "%s=%.0f", f->loader_words->prefetch, ahead);
 		advice_set(b, 0, SETTING_PREFETCH, "%.0f", ahead);
 	} else {

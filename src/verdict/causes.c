@@ -268,8 +268,7 @@ static void advise_trend(struct advice_builder *b, const struct causes *c)
 {
 	const struct trend *trend = &b->f->trend;
 	struct text action = {0}, basis = {0};
-	bool within_one = !trend->in_epochs && !trend->over_epochs;
-	bool others = within_one && causes_get(c, BOTTLENECK_CONTENTION);
+	bool others = !trend->in_epochs && causes_get(c, BOTTLENECK_CONTENTION);
 	bool queued = b->f->gpu.used; // how long iterations take there, the host does not see
 	if (!(trend->share >= WORTH) || c->n == 0 || others || queued) {
 		return;
@@ -282,8 +281,8 @@ static void advise_trend(struct advice_builder *b, const struct causes *c)
 			  "each epoch registers once more, a list that is not emptied), unless "
 			  "samples become longer"
 			: "find the work that grows with the number of iterations (a metric over "
-			  "all "
-			  "outputs so far, a list that is searched), unless samples become longer");
+			  "all outputs so far, a list that is searched), unless samples become "
+			  "longer");
 	text_append_string(&basis, "without waits for data, an iteration takes ");
 	words_append_seconds(&basis, trend->first_s);
 	text_format(&basis, " in the first quarter of %s and ",

@@ -1255,7 +1255,9 @@ static struct pipeline_facts stages_of(const char *text)
 		size_t length = strcspn(at, " ");
 		struct cursor word = cursor_of(at, length);
 		bool map = cursor_is(word, "Map"), parallel = cursor_is(word, "ParallelMap");
-		stages.ahead = stages.ahead || cursor_is(word, "Prefetch");
+		stages.ahead = stages.ahead ||
+		               (!batched && !stages.mapped && cursor_is(word, "Prefetch"));
+		stages.mapped = stages.mapped || map || parallel;
 		stages.parallel = stages.parallel && !map;
 		stages.each = stages.each || (batched && (map || parallel));
 		batched = batched || cursor_is(word, "Batch") || cursor_is(word, "PaddedBatch") ||

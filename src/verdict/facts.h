@@ -377,10 +377,10 @@ struct facts {
 	double backward_wasted;
 	bool wasted_last;
 	const char *unit; // of samples: "samples", "steps"
-	// Stages of a tf.data pipeline, if they are known: batches are made ahead; a map runs in
-	// parallel; a map is applied to each sample, before batches are made of them.
+	// Stages of a tf.data pipeline, if they are known: batches are made ahead; it has maps, all
+	// of which run in parallel; a map is applied to each sample, before batches are made.
 	struct pipeline_facts {
-		bool known, ahead, parallel, each;
+		bool known, ahead, mapped, parallel, each;
 	} stages;
 	const char *loader_at; // "train.py:42"; from the job: escape it; NULL
 	const struct loader_words *loader_words; // what the code there calls its settings

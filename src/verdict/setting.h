@@ -44,12 +44,14 @@ struct setting_list {
 struct loader_words {
 	const char *library; // the package, as in Python's import
 	const char *call; // where a script gives it the settings: "TrainingArguments"
-	const char *batch_size, *workers, *prefetch, *pin, *persistent;
+	const char *batch_size, *workers;
+	const char *prefetch, *pin, *persistent; // NULL: the library cannot set it
 };
 
 // Returns the words of a library; PyTorch's for one that is not in the table, and for NULL.
 const struct loader_words *setting_words_of(const char *library);
-// The library's word for a setting of the training loader; else the name of the setting.
+// The library's word for a setting of the training loader, NULL if it has none; for others the name
+// of the setting.
 const char *setting_word(const struct loader_words *words, enum setting_kind kind);
 
 // Adds a setting. Returns false and leaves the list unchanged if there is no room, or if a run of

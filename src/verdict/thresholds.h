@@ -234,7 +234,7 @@
 #define TREND_MOST 0.7 // of all iterations are in epochs that rise
 #define TREND_EPOCHS 5u // at least, of a trend from epoch to epoch
 #define TREND_EPOCH_LEAST 5u // iterations of each
-#define TREND_BACKWARD_PART 0.3 // of the growth, by which backward passes may be longer
+#define TREND_BACKWARD_PART 0.5 // of the relative growth: that of backward passes
 // A call of Keras' predict took 53 ms (TensorFlow 2.21) where predict_on_batch took 1 ms, and 94 to
 // 140 ms beside other load. In a loop that calls it in every second iteration, it is no evaluation.
 #define PREDICT_OVERHEAD_S 0.1

@@ -202,11 +202,11 @@ static struct trend trend_over_epochs(const struct phases *p)
 		run.backward_s[i] /= (double)of[i];
 		run.samples[i] /= (double)of[i];
 	}
-	double backward_s = run.backward_s[LAST] - run.backward_s[0];
-	double longer_s = run.own_s[LAST] - run.own_s[0];
+	double backward = run.backward_s[LAST] / run.backward_s[0] - 1;
+	double longer = run.own_s[LAST] / run.own_s[0] - 1;
 	if (epochs < TREND_EPOCHS || !rises(&run, TREND_PAUSE) ||
-		fabs(run.samples[LAST] / run.samples[0] - 1) > TREND_SAMPLES ||
-		backward_s > TREND_BACKWARD_PART * longer_s) {
+		!(fabs(run.samples[LAST] / run.samples[0] - 1) <= TREND_SAMPLES) ||
+		!(backward <= TREND_BACKWARD_PART * longer)) {
 		return none;
 	}
 	return (struct trend){run.own_s[0], run.own_s[LAST], (sum_s - start_s(&run) * n) / length_s,

@@ -333,7 +333,8 @@ print(subprocess.run(sys.argv[1:], preexec_fn=interrupted).returncode)' \
 
 @test "what killed runs left in shared memory goes with the next run; what is in use stays" {
 	[ -w /dev/shm ] || skip "no /dev/shm"
-	local old=/dev/shm/strain-$(id -u)-oldXyz held=/dev/shm/strain-$(id -u)-hldXyz young=/dev/shm/strain-$(id -u)-yngXyz
+	command -v flock >/dev/null || skip "no flock"
+	local old=/dev/shm/strain-$(id -u)-loldXyz held=/dev/shm/strain-$(id -u)-lhldXyz young=/dev/shm/strain-$(id -u)-lyngXyz
 	mkdir -p "$old" "$held" "$young"
 	touch "$old/ring-1"
 	touch -d '5 minutes ago' "$old" "$held"
@@ -343,8 +344,8 @@ print(subprocess.run(sys.argv[1:], preexec_fn=interrupted).returncode)' \
 	[ ! -e "$old" ]
 	[ -d "$held" ]
 	[ -d "$young" ]
-	exec 8<&-
 	rmdir "$held" "$young"
+	exec 8<&-
 }
 
 @test "without its recorder the job runs, unless it must be recorded" {

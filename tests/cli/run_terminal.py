@@ -323,7 +323,7 @@ def descendants(pid):
 
 def slurm_signals():
     """Slurm signals a step's task alone, or each of its processes: the job has the signal once."""
-    terminal = start(environment={"SLURM_STEP_ID": "0"})
+    terminal = start(environment={"SLURM_JOB_ID": "1", "SLURM_STEP_ID": "0"})
     os.kill(terminal.pid, signal.SIGTERM)
     wait_witnessed(terminal)
     for pid in descendants(terminal.pid):

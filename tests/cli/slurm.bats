@@ -27,7 +27,8 @@ setup_file() {
 		XDG_CACHE_HOME=$FOLDER/cache
 	cd "$FOLDER" || return 1
 	# The examples for centres; on in one test only.
-	export STRAIN_SITE=off STRAIN_SITE_DIR=$FOLDER/site
+	export STRAIN_SITE=off STRAIN_SITE_DIR=$FOLDER/runs-of-all
+	$AS mkdir "$STRAIN_SITE_DIR"
 	printf 'Task%s=%s\n' Prolog "$SOURCE_ROOT/examples/slurm/task_prolog.sh" \
 		Epilog "$SOURCE_ROOT/examples/slurm/task_epilog.sh" | $AS tee with >/dev/null
 	# --insecure: also where the name of the machine has no address of loopback. It ends with the tests,
@@ -549,7 +550,7 @@ has_ended() { # JOB
 }
 
 @test "the Comment is that of a step that works, not of the batch script that waits for it" {
-	place site
+	place steps
 	local job
 	job=$(STRAIN_SITE=on STRAIN_SITE_AFTER=0.1 $AS sbatch --parsable --exclude=node3 --mem=200 --output=out \
 		--wrap "srun sh -c 'i=0; until [ \$(cut -d . -f 1 /proc/\$\$/stat | wc -c) = 0 ] || [ \$i -ge 900 ]; do i=\$((i + 1)); done'" </dev/null)
@@ -557,7 +558,8 @@ has_ended() { # JOB
 	local folder
 	folder=$STRAIN_SITE_DIR/$($AS id -un)
 	cat out "$folder/$job".*.txt
-	[ -s "$(echo "$folder/$job".0.*.txt)" ] && [ -s "$(echo "$folder/$job".batch.*.txt)" ]
+	[ -s "$(echo "$folder/$job".0.*.txt)" ]
+	[ -s "$(echo "$folder/$job".batch.*.txt)" ]
 	[[ "$(scontrol --oneliner show job "$job")" == *"Comment=strain: $(cat "$folder/$job".0.*.txt)"* ]]
 }
 
@@ -568,7 +570,7 @@ has_ended() { # JOB
 	export STRAIN_SITE=on STRAIN_SITE_DIR=$PWD/shared SLURM_JOB_ID=4711 SLURM_STEP_ID=0 SLURM_LOCALID=0 SLURMD_NODENAME=n1
 	local folder
 	folder=$STRAIN_SITE_DIR/$($AS id -un)
-	$AS mkdir -p "$folder"
+	$AS mkdir -p "$folder" # also the shared one, which here is this user's
 	$AS chmod 2750 "$folder"
 	$AS mkfifo "$folder/4711.0.n1.pid"
 	ends_within 5 "$($AS sh -c '"$1" >/dev/null 2>&1 & echo $!' sh "$site/task_epilog.sh")"
@@ -590,7 +592,7 @@ has_ended() { # JOB
 	rm -rf "$folder"
 	$AS ln -s /tmp "$folder"
 	$AS "$site/task_prolog.sh"
-	! compgen -G "/tmp/4711.*"
+	run ! compgen -G "/tmp/4711.*"
 	rm "$folder"
 	chmod 555 "$STRAIN_SITE_DIR"
 	$AS "$site/task_prolog.sh"

@@ -87,7 +87,7 @@ import json, sys
 rows = {row["pid"]: row for row in json.load(sys.stdin)["waits"]}
 for kind in sys.argv[1:]:
     row = rows[int(open("pid." + kind).read())]
-    assert row["looks"] >= 3 and row[kind + "_ratio"] > 0.3, row'  sleep lock pipe child network
+    assert row["samples"] >= 3 and row[kind + "_ratio"] > 0.3, row'  sleep lock pipe child network
 }
 
 @test "processes that steps start are counted" {

@@ -343,7 +343,8 @@ static void a_pipeline_has_no_workers(void **state)
 	assert_first(&f, "... with more threads (Dataset.prefetch())", "");
 	f.stages.parallel = false;
 	assert_first(&f, "... (Dataset.prefetch(), map(num_parallel_calls=...))", "");
-	f.stages = (struct pipeline_facts){true, true, true, true};
+	f.stages = (struct pipeline_facts){
+		.known = true, .ahead = true, .parallel = true, .each = true};
 	assert_first(&f, "... before the costly map", "... one sample at a time");
 	f.stages.each = false; // it has all of this
 	assert_first(&f, "... preprocessing", "");

@@ -231,9 +231,8 @@ static void test_the_second_gpu_of_a_card(void **state)
 	(void)state;
 	struct recording *r = record_amd(HOST_PIDS, "gpu 1 5001 3; cd " FIRST "/hwmon/hwmon1\n"
 						    "echo 0 >power1_average; echo >power1_cap\n");
-	play(r, 1200);
-	assert_non_null(
-		strstr(missing_reason(r, gpu(0), "hw.power"), "the first has that of both"));
+	play(r, 3500);
+	assert_non_null(strstr(missing_reason(r, gpu(0), "hw.power"), "sensor covers both"));
 	recording_close(r);
 	assert_non_null(
 		strstr(missing_reason(r, gpu(0), "strain.gpu.power.limit"), "without a value"));
@@ -284,7 +283,7 @@ static void test_a_container_does_not_know_its_processes(void **state)
 	recording_free(r);
 	// A list of which nobody exists here is another namespace's, too.
 	r = record_amd(HOST_PIDS, "gpu 1 5001 3; user 2147480000 5001 900000000 1\n");
-	play(r, 2500);
+	play(r, 3500);
 	assert_int_equal(count_rows(r, gpu(0), "strain.gpu.job.processes"), 0);
 	recording_close(r);
 	assert_non_null(
@@ -296,12 +295,14 @@ static void test_a_container_does_not_know_its_processes(void **state)
 static void test_a_divided_gpu(void **state)
 {
 	(void)state;
-	struct recording *r = record_amd(HOST_PIDS, "gpu 1 5001 3; gpu 2 5002 3\n");
+	struct recording *r = record_amd(
+		HOST_PIDS, "gpu 1 5001 3; gpu 2 5002 3; gpu 3 5003 3; gpu 4 5004 3\n");
 	play(r, 1200);
 	check_value(r, gpu(0), "hw.power", 250);
 	assert_int_equal(count_rows(r, gpu(1), "hw.power"), 0);
 	assert_non_null(strstr(missing_reason(r, gpu(1), "hw.power"), "divided"));
-	assert_non_null(strstr(attributes(r, gpu(1)), "\"uuid\":\"pci-0000:03:00.0-part\""));
+	assert_non_null(strstr(attributes(r, gpu(1)), "\"uuid\":\"pci-0000:03:00.0-part1\""));
+	assert_non_null(strstr(attributes(r, gpu(3)), "\"uuid\":\"pci-0000:03:00.0-part3\""));
 	recording_free(r);
 }
 
@@ -323,13 +324,51 @@ static void test_a_gpu_that_goes_away(void **state)
 static void test_a_gpu_that_sleeps_is_not_woken(void **state)
 {
 	(void)state;
+	struct recording *r = record_amd(HOST_PIDS,
+		"gpu 1 5001 3; echo suspended >" FIRST "/power/runtime_status\n"
+		// Read while it sleeps, these would be judged for ever.
+		"cd " FIRST "; mv gpu_metrics table; : >gpu_metrics; mv ras away\n"
+		"mv hwmon/hwmon1/power1_average watts; mv gpu_busy_percent busy\n");
+	play(r, 1200);
+	assert_int_equal(count_rows(r, gpu(0), "hw.gpu.utilization"), 0);
+	change(r, "cd " FIRST "; cat table >gpu_metrics; mv away ras\n"
+		  "mv watts hwmon/hwmon1/power1_average; mv busy gpu_busy_percent\n"
+		  "echo active >power/runtime_status\n");
+	play(r, 1300);
+	check_value(r, gpu(0), "hw.gpu.utilization", 0.34);
+	check_value(r, gpu(0), "hw.power", 250);
+	check_value(r, gpu(0), "strain.gpu.throttle", 4);
+	assert_string_equal(missing_reason(r, gpu(0), "hw.errors"), "(not said)");
+	recording_free(r);
+}
+
+static void test_a_gpu_that_sleeps_all_the_time(void **state)
+{
+	(void)state;
 	struct recording *r = record_amd(
 		HOST_PIDS, "gpu 1 5001 3; echo suspended >" FIRST "/power/runtime_status\n");
 	play(r, 1200);
-	assert_int_equal(count_rows(r, gpu(0), "hw.gpu.utilization"), 0);
-	change(r, "echo active >" FIRST "/power/runtime_status\n");
-	play(r, 300);
-	check_value(r, gpu(0), "hw.gpu.utilization", 0.34);
+	recording_close(r);
+	assert_string_equal(missing_reason(r, gpu(0), "hw.gpu.utilization"),
+		"the GPU slept, or was reset, all the time");
+	recording_free(r);
+}
+
+static void test_a_gpu_in_a_processor(void **state)
+{
+	(void)state;
+	struct recording *r = record_amd(HOST_PIDS,
+		"gpu 1 5001 3; table " FIRST " 2 2 655360 0; gpu 2 5002 4\n"
+		"echo vddnb >sys/bus/pci/devices/0000:04:00.0/hwmon/hwmon2/in1_label\n");
+	play(r, 1200);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_non_null(strstr(attributes(r, gpu(i)), "\"integrated\":true"));
+		assert_null(strstr(attributes(r, gpu(i)), "pcie_peak"));
+		assert_int_equal(count_rows(r, gpu(i), "hw.power"), 0);
+		assert_string_equal(missing_reason(r, gpu(i), "hw.power"),
+			"the sensor is the processor's, with its CPUs");
+		check_value(r, gpu(i), "hw.gpu.utilization", 0.34);
+	}
 	recording_free(r);
 }
 
@@ -381,6 +420,8 @@ int main(void)
 		cmocka_unit_test(test_a_divided_gpu),
 		cmocka_unit_test(test_a_gpu_that_goes_away),
 		cmocka_unit_test(test_a_gpu_that_sleeps_is_not_woken),
+		cmocka_unit_test(test_a_gpu_that_sleeps_all_the_time),
+		cmocka_unit_test(test_a_gpu_in_a_processor),
 		cmocka_unit_test(test_what_the_environment_leaves_visible),
 		cmocka_unit_test(test_a_machine_without_amd_gpus),
 	};

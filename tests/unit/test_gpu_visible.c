@@ -135,7 +135,7 @@ static void check_hip(const char *rocr, const char *hip, const char *expected)
 	static const struct gpu_identity four[] = {{.uuid = "GPU-11aa"}, {.uuid = "GPU-22bb"},
 		{.uuid = "GPU-33cc"}, {.uuid = "pci-0000:04:00.0"}};
 	enum gpu_visible found[ARRAY_LENGTH(four)];
-	gpu_visible_hip(rocr, hip, four, ARRAY_LENGTH(four), found);
+	gpu_visible_hip(rocr, hip, NULL, four, ARRAY_LENGTH(four), found);
 	for (size_t i = 0; i < ARRAY_LENGTH(four); i++) {
 		assert_int_equal(found[i], expected[i] == 'V' ? GPU_VISIBLE : GPU_HIDDEN);
 	}
@@ -149,8 +149,8 @@ static void test_rocm(void **state)
 	check_hip("", NULL, "----");
 	check_hip("2", NULL, "--V-");
 	check_hip("2,0", "1", "V---");
-	check_hip(NULL, " 3 ,1", "-V-V");
 	check_hip("0,9,1", NULL, "V---");
+	check_hip(" 3 ,1", NULL, "-V-V");
 	check_hip("GPU-22bb,3", NULL, "-V-V");
 	check_hip("GPU-22", "0", "-V--");
 	check_hip("GPU-", NULL, "----");
@@ -161,6 +161,17 @@ static void test_rocm(void **state)
 	check_hip("0x1, gpu-33Cc", NULL, "-VV-");
 	check_hip("-1", NULL, "----");
 	check_hip("GPU-1234567890123456789012345678901234567890", NULL, "----");
+	check_hip(NULL, "3,1", "-V-V");
+	check_hip(NULL, " 3,1", "----"); // HIP takes plain decimals only
+	check_hip(NULL, "1,0x2", "-V--");
+	check_hip(NULL, "1,1,2", "-VV-");
+	check_hip(NULL, "-1", "----");
+	check_hip(NULL, "GPU-33", "--V-");
+	check_hip(NULL, "", "VVVV"); // as if it were not set
+	enum gpu_visible found[1];
+	const struct gpu_identity one[] = {{.uuid = "GPU-11aa"}};
+	gpu_visible_hip(NULL, "", "1", one, 1, found);
+	assert_int_equal(found[0], GPU_HIDDEN); // CUDA's counts then
 }
 
 int main(void)

@@ -22,8 +22,9 @@
 #include "base/descriptors.h"
 
 enum { ANSWER_TIMEOUT_MS = 1000 };
-// Until the witness has what its group has, and what Slurm sends to each process of a step.
-enum { PATIENCE_MS = 5, STEP_PATIENCE_MS = 100 };
+// How long a signal to the group, and one that Slurm sends to each process of a job, may take to
+// reach the witness.
+enum { PATIENCE_MS = 5, SLURM_PATIENCE_MS = 300 };
 
 // Signals read from the signalfd, with every real-time signal. SIGTTIN and SIGTTOU keep their
 // default: the terminal stops the whole group. SIGTSTP is caught, because the job decides whether
@@ -46,7 +47,7 @@ int signals_open(struct signals *s, struct error *e)
 {
 	*s = (struct signals){.fd = -1,
 		.question = -1,
-		.patience_ms = getenv("SLURM_STEP_ID") ? STEP_PATIENCE_MS : PATIENCE_MS};
+		.patience_ms = getenv("SLURM_JOB_ID") ? SLURM_PATIENCE_MS : PATIENCE_MS};
 	sigset_t set;
 	sigemptyset(&set);
 	for (size_t i = 0; i < ARRAY_LENGTH(caught); i++) {
@@ -150,12 +151,13 @@ static bool read_proc(pid_t pid, const char *name, char *buffer, size_t size)
 	return length > 0;
 }
 
-// The signals pending for a whole process, from /proc/PID/status.
+// The signals pending for a whole process, from /proc/PID/status; all of them if that cannot be
+// read.
 static uint64_t pending_signals(pid_t pid)
 {
 	char status[4096];
 	if (!read_proc(pid, "status", status, sizeof(status))) {
-		return 0;
+		return UINT64_MAX;
 	}
 	const char *line = strstr(status, "\nShdPnd:");
 	return line ? strtoull(line + strlen("\nShdPnd:"), NULL, 16) : 0;
@@ -220,6 +222,7 @@ bool signals_take(struct signals *s, struct signalfd_siginfo *ret)
 	if (may_be_witnessed(s)) {
 		ask_witness(s);
 		s->asked = true;
+		s->asked_ns = clock_monotonic_ns();
 	}
 	bool taken = read_signal(s, ret);
 	if (taken || !s->asked) {
@@ -232,7 +235,10 @@ bool signals_take(struct signals *s, struct signalfd_siginfo *ret)
 		wait_for_senders();
 		taken = read_signal(s, ret);
 	}
-	if (!taken) {
+	// Slurm may have signalled the witness before the launcher.
+	bool wait = s->patience_ms > PATIENCE_MS && has_counts(s) &&
+	            clock_monotonic_ns() - s->asked_ns < s->patience_ms * NS_PER_MS;
+	if (!taken && !wait) {
 		memset(s->group, 0, sizeof(s->group));
 		s->asked = false;
 	}

@@ -14,6 +14,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/signalfd.h>
 #include <sys/types.h>
 
@@ -31,6 +32,7 @@ struct signals {
 	unsigned group[NSIG]; // how often each signal reached the group according to the witness,
 	                      // less those that the launcher has taken
 	bool asked; // since the launcher last had no signal pending
+	uint64_t asked_ns; // when it was asked last
 };
 
 // Blocks the signals and opens the descriptor.

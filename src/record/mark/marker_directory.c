@@ -24,6 +24,10 @@
 
 enum { ROOM_RINGS = 4, STALE_AFTER_S = 60, STALE_LOOKS = 4096 };
 
+// In the names of folders that are locked as long as somebody uses them: older versions did not
+// lock.
+#define LOCKED "l"
+
 // Opens the folder just created and checks it: if the parent is not sticky, the name may belong to
 // another user's folder by now.
 static int hold(const char *path, struct marker_directory *ret, struct error *e)
@@ -68,17 +72,14 @@ static void remove_if_stale(int parent_fd, const char *parent, const char *name)
 static void remove_stale(const char *parent)
 {
 	char prefix[32];
-	int length = snprintf(prefix, sizeof(prefix), "strain-%u-", (unsigned)geteuid());
-	DIR *directory = opendir(parent);
+	int length = snprintf(prefix, sizeof(prefix), "strain-%u-" LOCKED, (unsigned)geteuid());
+	_cleanup_closedir_ DIR *directory = opendir(parent);
 	const struct dirent *item;
 	for (unsigned n = 0; directory && n < STALE_LOOKS && (item = readdir(directory)); n++) {
 		if (strncmp(item->d_name, prefix, (size_t)length) == 0 &&
 			strlen(item->d_name) == (size_t)length + strlen("XXXXXX")) {
 			remove_if_stale(dirfd(directory), parent, item->d_name);
 		}
-	}
-	if (directory) {
-		closedir(directory);
 	}
 }
 
@@ -92,7 +93,7 @@ static int make_under(const char *parent, struct marker_directory *ret, struct e
 	if ((uint64_t)room.f_bavail * room.f_frsize < ROOM_RINGS * STRAIN_RING_BYTES) {
 		return error_set(e, ENOSPC, "no room in %s", parent);
 	}
-	snprintf(path, sizeof(path), "%s/strain-%u-XXXXXX", parent, (unsigned)geteuid());
+	snprintf(path, sizeof(path), "%s/strain-%u-" LOCKED "XXXXXX", parent, (unsigned)geteuid());
 	if (!mkdtemp(path)) {
 		return error_errno(e, errno, "%s", path);
 	}

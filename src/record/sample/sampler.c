@@ -21,6 +21,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "machine/machine.h"
 #include "record/sample/feed.h"
 #include "record/sample/node.h"
 #include "record/sample/source.h"
@@ -337,6 +338,9 @@ static bool is_wanted(const struct source *source, int root_fd, int why)
 {
 	if (source->absent && source->absent(root_fd)) {
 		return false;
+	}
+	if (source->pci_vendor && machine_pci_devices(root_fd, source->pci_vendor) > 0) {
+		return true;
 	}
 	for (size_t i = 0; source->device && source_list[i]; i++) {
 		const struct source *other = source_list[i];

@@ -173,8 +173,9 @@ struct source {
 	enum lane lane;
 	bool needs_job; // its entities appear with what a job does, not before
 	// What it measures, if other sources measure the same on other machines: "GPU". Of these,
-	// a source that finds nothing says so only if the machine has nothing for the others.
-	const char *device;
+	// a source that finds nothing says so only if the machine has nothing for the others, or
+	// has a PCI device of its vendor ("10de").
+	const char *device, *pci_vendor;
 	// Whether the machine has nothing for it at all: then a run says nothing about it, not even
 	// that its metrics are missing. NULL: it always has.
 	bool (*absent)(int root_fd);

@@ -22,7 +22,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +33,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "machine/file.h"
+#include "machine/process.h"
 #include "machine/procfs.h"
 #include "machine/tree.h"
 #include "record/sample/source.h"
@@ -80,10 +80,10 @@ static const struct amd_file {
 	{AMD_CLOCK, CLOCK_SM, true, {"sclk"}, "freq", 1000000, 0, INT64_C(100000000000)},
 	{AMD_CLOCK, CLOCK_MEMORY, true, {"mclk"}, "freq", 1000000, 0, INT64_C(100000000000)},
 	{AMD_POWER, POWER_WATTS, true, {"power1_average", "power1_input"}, NULL, 1000, 0,
-		INT64_C(100000000000)},
+		INT64_C(4000000000)},
 	{AMD_STATE, STATE_TEMPERATURE, true, {"junction", "edge"}, "temp", 1000, 0, 300000},
 	{AMD_STATE, STATE_MEMORY_TEMPERATURE, true, {"mem"}, "temp", 1000, 0, 300000},
-	{AMD_STATE, STATE_POWER_LIMIT, true, {"power1_cap"}, NULL, 1000, 0, INT64_C(100000000000)},
+	{AMD_STATE, STATE_POWER_LIMIT, true, {"power1_cap"}, NULL, 1000, 0, INT64_C(4000000000)},
 	{AMD_ERRORS, ERRORS_REPLAYS, false, {"pcie_replay_count"}, NULL, 1, 0, INT64_MAX},
 };
 
@@ -103,6 +103,7 @@ static size_t file_of(enum amd_group group, size_t metric)
 #define AMD_MAX_GPUS 256u
 #define AMD_MAX_NODES 512u
 #define EVENTS_MAX 5u
+#define GAP_READS 3u // without a value, until it is said that there is none
 #define TABLE_MAX 8192u // of gpu_metrics: more than any version has
 
 enum { N_RESIDENCIES = 6 };
@@ -122,6 +123,8 @@ struct amd_gpu {
 	char hwmon[128]; // below that; "": none
 	char link[96]; // the folder of the device in the slot: the GPU, or the switch on its card
 	bool part; // of a divided GPU, and not the first: the card's figures are with that
+	bool integrated; // in a processor, with which it shares power and memory
+	bool probed; // what it has is known: it was awake once
 	bool lost;
 	int visible; // enum gpu_visible
 	bool instinct; // its energy is counted in a known unit
@@ -129,6 +132,7 @@ struct amd_gpu {
 	int64_t clock_max_hz, memory_bytes; // 0: unknown
 	uint8_t never[N_AMD_GROUPS]; // a bit per metric that is unavailable in this run
 	uint8_t told[N_AMD_GROUPS]; // a bit per metric that had a value
+	unsigned reads[N_AMD_GROUPS]; // rows
 	struct host_file open[N_FILES];
 	struct host_file table; // gpu_metrics
 	struct host_file suspended; // power/runtime_status
@@ -350,22 +354,24 @@ static void put_row(struct sink *sink, struct amd_gpu *g, enum amd_group group, 
 	for (size_t i = 0; i < amd_groups[group].n_metrics; i++) {
 		g->told[group] |= (uint8_t)((r->value[i] != VALUE_MISSING) << i);
 	}
+	g->reads[group]++;
 	stream_row(g->streams[group], now_ns, r->value);
 }
 
-// At the end, of metrics that never had a value: their file was there, but had none.
+// At the end, of metrics that never had a value: their file was there, but had none. Of a group
+// that another recorder read for this one, nothing is known.
 static void say_gaps(struct sink *sink, struct amd_gpu *g)
 {
 	for (size_t group = 0; group < AMD_PROCESS && !g->lost; group++) {
+		bool processes = group == AMD_JOB;
 		for (size_t i = 0; i < amd_groups[group].n_metrics; i++) {
-			if (!(g->told[group] & 1u << i)) {
+			bool gap = !(g->told[group] & 1u << i) && g->reads[group] >= GAP_READS;
+			if (gap || (!g->probed && !processes)) {
 				never(sink, g, (enum amd_group)group, i,
-					group == AMD_JOB
-						? "kfd's processes (/sys/class/kfd/kfd/proc) "
-						  "cannot be read, or are another "
-						  "container's"
-						: "the driver answered without a value, "
-						  "or the GPU slept");
+					!g->probed  ? "the GPU slept, or was reset, all the time"
+					: processes ? "kfd's processes (/sys/class/kfd/kfd/proc) "
+						      "cannot be read, or are another container's"
+						    : "the driver answered without a value");
 			}
 		}
 	}
@@ -424,12 +430,14 @@ static uint64_t residency_bits(struct amd_gpu *g, const unsigned char *table, si
 		[MEMORY] = UINT64_C(1) << 34};
 	uint32_t now[N_RESIDENCIES], before[N_RESIDENCIES];
 	memcpy(before, g->residencies, sizeof(before));
+	bool known = true;
 	for (size_t i = 0; i < N_RESIDENCIES; i++) {
 		now[i] = (uint32_t)bytes_at(table, offset + 4 * i, 4);
+		known = known && now[i] != UINT32_MAX;
 	}
 	memcpy(g->residencies, now, sizeof(now));
 	uint32_t steps = now[STEPS] - before[STEPS];
-	if (now[STEPS] == UINT32_MAX || before[STEPS] == 0 || steps == 0) {
+	if (!known || before[STEPS] == 0 || steps == 0) {
 		return UINT64_MAX;
 	}
 	uint64_t all = 0;
@@ -467,7 +475,7 @@ static int64_t read_joules(struct amd_gpu *g)
 }
 
 // "ue: 0\nce: 3\n".
-static bool add_errors(int root_fd, const char *path, int64_t counts[N_ERRORS])
+static bool read_errors_file(int root_fd, const char *path, int64_t counts[N_ERRORS])
 {
 	char buffer[128];
 	struct cursor text, key, value;
@@ -522,9 +530,11 @@ static void read_more(
 		r->value[STATE_WIDTH] = read ? width : VALUE_MISSING;
 	} else if (group == AMD_ERRORS) {
 		snprintf(path, sizeof(path), "%s/ras/umc_err_count", g->folder);
-		add_errors(s->root_fd, path, r->value);
+		read_errors_file(s->root_fd, path, r->value);
 	}
 }
+
+static void probe(struct amd_source *s, struct amd_gpu *g, struct sink *sink);
 
 static int read_group(
 	struct amd_source *s, struct sink *sink, uint64_t now_ns, enum amd_group group)
@@ -537,6 +547,12 @@ static int read_group(
 			continue;
 		}
 		any = true;
+		if (!g->probed && !sleeps(g)) {
+			probe(s, g, sink);
+		}
+		if (!g->probed || !wants_any(g, group)) {
+			continue;
+		}
 		if (group == AMD_STATE && faccessat(s->root_fd, g->folder, F_OK, 0) < 0) {
 			lose(sink, g, now_ns);
 		} else if (!sleeps(g) && read_files(sink, g, group, now_ns, &r)) {
@@ -565,13 +581,6 @@ static const char nested_reason[] =
 	"the driver tells the host's process ids, and this container has its own; start it with "
 	"the host's (docker --pid=host)";
 
-static void cleanup_closedir(DIR **directory)
-{
-	if (*directory) {
-		closedir(*directory);
-	}
-}
-
 static DIR *open_directory(int root_fd, const char *path)
 {
 	int fd = openat(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -593,7 +602,7 @@ static bool note_queues(struct amd_source *s, const char *process, struct holdin
 {
 	char path[400];
 	snprintf(path, sizeof(path), KFD_PROCESSES "/%.32s/queues", process);
-	_cleanup_(cleanup_closedir) DIR *queues = open_directory(s->root_fd, path);
+	_cleanup_closedir_ DIR *queues = open_directory(s->root_fd, path);
 	const struct dirent *item;
 	bool any = false;
 	for (unsigned n = 0; queues && n < QUEUES_MAX && (item = readdir(queues)); n++) {
@@ -706,17 +715,11 @@ static pid_t pid_of(const char *name)
 	                                                                              : 0;
 }
 
-// Whether there is no process with this pid in our namespace. Those of other users exist, too.
-static bool is_nobody(pid_t pid)
-{
-	return kill(pid, 0) < 0 && errno == ESRCH;
-}
-
 // Reads all processes of all GPUs into a row for each GPU. False: the list cannot be read, or all
 // that it has are processes of another pid namespace.
 static bool read_list(struct amd_source *s, struct amd_reading *rows)
 {
-	_cleanup_(cleanup_closedir) DIR *list = open_directory(s->root_fd, KFD_PROCESSES);
+	_cleanup_closedir_ DIR *list = open_directory(s->root_fd, KFD_PROCESSES);
 	_cleanup_free_ struct holding *holdings = calloc(s->n_gpus, sizeof(*holdings));
 	const struct dirent *item;
 	bool any = false, here = false;
@@ -731,7 +734,7 @@ static bool read_list(struct amd_source *s, struct amd_reading *rows)
 			add_process(s, p, holdings, rows);
 			s->ever_matched = s->ever_matched || p;
 			any = true;
-			here = here || p || !is_nobody(pid);
+			here = here || p || !process_is_nobody(pid);
 		}
 	}
 	return here || !any || s->ever_matched;
@@ -745,6 +748,9 @@ static void put_users(struct amd_source *s, struct sink *sink, uint64_t now_ns)
 		s->processes[i].memory = 0;
 	}
 	if (!rows || !read_list(s, rows)) {
+		for (size_t i = 0; i < s->n_gpus; i++) {
+			s->gpus[i].reads[AMD_JOB]++; // without a value
+		}
 		return;
 	}
 	for (size_t i = 0; i < s->n_gpus; i++) {
@@ -778,12 +784,12 @@ static bool add_member(void *context, struct cursor environ)
 	const char *hip = procfs_environ_value(environ, "HIP_VISIBLE_DEVICES");
 	struct gpu_identity identities[AMD_MAX_GPUS];
 	enum gpu_visible own[AMD_MAX_GPUS];
-	hip = hip ? hip : procfs_environ_value(environ, "CUDA_VISIBLE_DEVICES");
-	if (!rocr && !hip) {
+	const char *cuda = procfs_environ_value(environ, "CUDA_VISIBLE_DEVICES");
+	if (!rocr && !hip && !cuda) {
 		return false;
 	}
 	size_t n = identify(choice->s, identities);
-	gpu_visible_hip(rocr, hip, identities, n, own);
+	gpu_visible_hip(rocr, hip, cuda, identities, n, own);
 	for (size_t i = 0; i < n; i++) {
 		choice->verdicts[i] = own[i] == GPU_HIDDEN ? choice->verdicts[i] : own[i];
 	}
@@ -840,25 +846,29 @@ static const char *const node_keys[N_NODE] = {
 	[NODE_DEVICE] = "device_id",
 };
 
-// The GPU of a node; 0: a CPU's node, or one that this process may not use (a cgroup of devices).
-static uint64_t node_gpu(int root_fd, unsigned node)
+// The GPU of a node. Returns 0, *ret_id 0 for a node of CPUs; -EPERM: this process may not use it
+// (a cgroup of devices); -ENOENT: there is no such node.
+static int read_node(int root_fd, unsigned node, uint64_t *ret_id)
 {
-	char path[80];
+	char path[80], buffer[64];
+	struct cursor text;
 	int64_t id;
 	snprintf(path, sizeof(path), KFD_NODES "/%u/gpu_id", node);
-	return read_number_once(root_fd, path, &id) && id > 0 ? (uint64_t)id : 0;
+	int r = file_read_once(root_fd, path, buffer, sizeof(buffer), &text, NULL);
+	*ret_id = r == 0 && number_of(text, &id) && id > 0 ? (uint64_t)id : 0;
+	return r;
 }
 
 static bool amd_absent(int root_fd)
 {
-	char path[80];
 	bool there = false;
 	for (unsigned node = 0; node < AMD_MAX_NODES && !there; node++) {
-		snprintf(path, sizeof(path), KFD_NODES "/%u", node);
-		if (faccessat(root_fd, path, F_OK, 0) < 0) {
+		uint64_t id;
+		int r = read_node(root_fd, node, &id);
+		if (r == -ENOENT) {
 			break;
 		}
-		there = node_gpu(root_fd, node) > 0;
+		there = id > 0 || r == -EPERM || r == -EACCES;
 	}
 	return !there;
 }
@@ -940,7 +950,10 @@ static void identify_gpu(struct amd_source *s, struct amd_gpu *g)
 	if (has) {
 		snprintf(g->uuid, sizeof(g->uuid), "GPU-%s", line);
 	} else {
-		snprintf(g->uuid, sizeof(g->uuid), "pci-%s%s", g->bus_id, g->part ? "-part" : "");
+		snprintf(g->uuid, sizeof(g->uuid), "pci-%s", g->bus_id);
+	}
+	if (g->part) {
+		snprintf(g->uuid, sizeof(g->uuid), "pci-%s-part%u", g->bus_id, g->index);
 	}
 }
 
@@ -981,7 +994,7 @@ static void find_hwmon(struct amd_source *s, struct amd_gpu *g)
 {
 	char path[96];
 	snprintf(path, sizeof(path), "%s/hwmon", g->folder);
-	_cleanup_(cleanup_closedir) DIR *list = open_directory(s->root_fd, path);
+	_cleanup_closedir_ DIR *list = open_directory(s->root_fd, path);
 	const struct dirent *item;
 	while (list && (item = readdir(list))) {
 		size_t length = strlen(item->d_name);
@@ -1056,15 +1069,30 @@ static void never_group(
 }
 
 static const char second_reason[] =
-	"the driver tells 0: of cards with two GPUs, the first has that of both";
+	"the driver reports 0: on cards with two GPUs, the first GPU's sensor covers both";
 
-// What no file of the driver tells.
-static void say_unknown(struct amd_source *s, struct amd_gpu *g, struct sink *sink)
+// What no file of the driver reports, of any GPU.
+static const struct {
+	enum amd_group group;
+	size_t metric;
+	const char *reason;
+} unreported[] = {
+	{AMD_MEMORY, MEMORY_RESERVED, "amdgpu does not report it"},
+	{AMD_PCIE, TRAFFIC_TO_GPU,
+		"amdgpu counts traffic only while a reader waits for a second (pcie_bw)"},
+	{AMD_PCIE, TRAFFIC_FROM_GPU,
+		"amdgpu counts traffic only while a reader waits for a second (pcie_bw)"},
+	{AMD_ERRORS, ERRORS_PAGES, "only root can read it"},
+	{AMD_ERRORS, ERRORS_ROWS, "AMD's GPUs do not remap rows"},
+	{AMD_ERRORS, ERRORS_XIDS, "only NVIDIA's driver reports Xids"},
+	{AMD_JOB, JOB_UTILIZATION, "kfd does not divide the load among processes"},
+	{AMD_JOB, JOB_OTHER_UTILIZATION, "kfd does not divide the load among processes"},
+};
+
+// What the driver's table of this GPU lacks.
+static void judge_table(
+	struct amd_gpu *g, struct sink *sink, const struct table_layout *l, unsigned version)
 {
-	unsigned char table[TABLE_MAX];
-	unsigned version;
-	const struct table_layout *l = read_table(g, table, &version);
-	int64_t milliwatts;
 	char reason[112];
 	const char *why = g->table.fd < 0
 	                          ? "the driver has no table gpu_metrics for this GPU (Linux 5.10)"
@@ -1080,6 +1108,12 @@ static void say_unknown(struct amd_source *s, struct amd_gpu *g, struct sink *si
 		never(sink, g, AMD_ENERGY, ENERGY_JOULES,
 			"the unit of this GPU's counter is not documented");
 	}
+}
+
+// A sensor that reports 0 is another's.
+static void judge_power(struct amd_gpu *g, struct sink *sink)
+{
+	int64_t milliwatts;
 	if (read_number(g, AMD_POWER, POWER_WATTS, &milliwatts) && milliwatts == 0) {
 		never(sink, g, AMD_POWER, POWER_WATTS, second_reason);
 		never(sink, g, AMD_ENERGY, ENERGY_JOULES, second_reason);
@@ -1087,28 +1121,62 @@ static void say_unknown(struct amd_source *s, struct amd_gpu *g, struct sink *si
 	if (read_number(g, AMD_STATE, STATE_POWER_LIMIT, &milliwatts) && milliwatts == 0) {
 		never(sink, g, AMD_STATE, STATE_POWER_LIMIT, second_reason);
 	}
-	never_group(sink, g, AMD_PCIE,
-		"amdgpu counts traffic only while a reader waits for a second (pcie_bw)");
-	never(sink, g, AMD_MEMORY, MEMORY_RESERVED, "amdgpu does not tell it");
-	never(sink, g, AMD_ERRORS, ERRORS_PAGES, "amdgpu tells it only root");
-	never(sink, g, AMD_ERRORS, ERRORS_ROWS, "AMD's GPUs do not remap rows");
-	never(sink, g, AMD_ERRORS, ERRORS_XIDS, "NVIDIA's driver alone has them");
+}
+
+// In a processor: its table is of a kind of its own, or its sensors have a voltage of the
+// processor.
+static bool is_integrated(struct amd_source *s, const struct amd_gpu *g, unsigned version)
+{
+	char path[160];
+	unsigned format = version >> 8;
+	return format == 2 || format == 3 ||
+	       (*g->hwmon && find_labelled(s->root_fd, g->hwmon, "in", "vddnb", path));
+}
+
+static void judge_integrated(struct amd_gpu *g, struct sink *sink)
+{
+	static const char power[] = "the sensor is the processor's, with its CPUs";
+	never(sink, g, AMD_POWER, POWER_WATTS, power);
+	never(sink, g, AMD_ENERGY, ENERGY_JOULES, power);
+	never(sink, g, AMD_STATE, STATE_POWER_LIMIT, power);
+	never(sink, g, AMD_STATE, STATE_GENERATION, "an integrated GPU has no link");
+	never(sink, g, AMD_STATE, STATE_WIDTH, "an integrated GPU has no link");
+	g->link_generation = g->link_width = 0;
+}
+
+// Finds out what a GPU that is awake has. Leaves it for later if the driver does not answer now (it
+// is being reset).
+static void probe(struct amd_source *s, struct amd_gpu *g, struct sink *sink)
+{
+	unsigned char table[TABLE_MAX];
+	unsigned version;
+	struct cursor text;
 	char path[128];
-	int64_t counts[N_ERRORS] = {0};
+	int r = g->table.fd < 0 ? 0 : file_pread(g->table.fd, (char *)table, TABLE_MAX, &text);
+	if (r == -EPERM || r == -EBUSY || r == -EAGAIN) {
+		return;
+	}
+	g->probed = true;
+	for (size_t i = 0; i < N_FILES; i++) {
+		open_file(s, g, i, sink);
+	}
+	const struct table_layout *l = read_table(g, table, &version);
+	g->integrated = is_integrated(s, g, version);
+	if (g->integrated) {
+		judge_integrated(g, sink);
+	}
+	judge_table(g, sink, l, version);
+	judge_power(g, sink);
 	snprintf(path, sizeof(path), "%s/ras/umc_err_count", g->folder);
-	if (!add_errors(s->root_fd, path, counts)) {
+	if (faccessat(s->root_fd, path, F_OK, 0) < 0) {
 		never(sink, g, AMD_ERRORS, ERRORS_UNCORRECTED, "this GPU's memory has no ECC");
 		never(sink, g, AMD_ERRORS, ERRORS_CORRECTED, "this GPU's memory has no ECC");
 	}
 	if (g->link_generation == 0) {
-		never(sink, g, AMD_STATE, STATE_GENERATION, "the kernel does not tell the link");
-		never(sink, g, AMD_STATE, STATE_WIDTH, "the kernel does not tell the link");
+		never(sink, g, AMD_STATE, STATE_GENERATION, "the kernel does not report the link");
+		never(sink, g, AMD_STATE, STATE_WIDTH, "the kernel does not report the link");
 	}
-	never(sink, g, AMD_JOB, JOB_UTILIZATION, "kfd does not divide it among processes");
-	never(sink, g, AMD_JOB, JOB_OTHER_UTILIZATION, "kfd does not divide it among processes");
-	if (s->nested) {
-		never_group(sink, g, AMD_JOB, nested_reason);
-	}
+	describe_again(s, g, sink);
 }
 
 static void add_number(struct text *t, const char *key, double value)
@@ -1127,6 +1195,9 @@ static char *attributes_of(const struct amd_gpu *g)
 	text_append_json(&t, g->uuid, strlen(g->uuid));
 	text_append_string(&t, ",\"pci_bus_id\":");
 	text_append_json(&t, g->bus_id, strlen(g->bus_id));
+	if (g->integrated) {
+		text_append_string(&t, ",\"integrated\":true");
+	}
 	add_number(&t, "memory_bytes", (double)g->memory_bytes);
 	add_number(&t, "clock_sm_max_hz", (double)g->clock_max_hz);
 	add_number(&t, "pcie_generation_max", (double)g->link_generation);
@@ -1162,23 +1233,30 @@ static void open_gpu(struct amd_source *s, struct amd_gpu *g, struct sink *sink)
 	char path[160], name[128];
 	struct sink_entity entity = entity_of(s, g, name, NULL);
 	g->entity = sink_entity(sink, &entity);
-	for (size_t i = 0; i < N_FILES && !g->part; i++) {
-		open_file(s, g, i, sink);
-	}
-	snprintf(path, sizeof(path), "%s/gpu_metrics", g->folder);
-	(void)host_file_open(&g->table, s->root_fd, path, NULL);
 	snprintf(path, sizeof(path), "%s/power/runtime_status", g->folder);
 	(void)host_file_open(&g->suspended, s->root_fd, path, NULL);
-	snprintf(path, sizeof(path), "%s/mem_info_vram_total", g->folder);
+	snprintf(path, sizeof(path), "%s/gpu_metrics", g->folder);
+	(void)host_file_open(&g->table, s->root_fd, path, NULL);
+	snprintf(path, sizeof(path), "%s/mem_info_vram_total", g->folder); // wakes nothing
 	if (!read_number_once(s->root_fd, path, &g->memory_bytes) || g->memory_bytes < 0) {
 		g->memory_bytes = 0;
 	}
+	for (size_t i = 0; i < ARRAY_LENGTH(unreported); i++) {
+		never(sink, g, unreported[i].group, unreported[i].metric, unreported[i].reason);
+	}
+	if (s->nested) {
+		never_group(sink, g, AMD_JOB, nested_reason);
+	}
 	for (size_t group = 0; group < AMD_JOB && g->part; group++) {
 		never_group(sink, g, (enum amd_group)group,
-			"the GPU is divided, and the driver tells this of the whole: see its "
-			"first part");
+			"the driver reports it for the whole GPU, which is divided: see its first "
+			"part");
 	}
-	say_unknown(s, g, sink);
+	if (g->part) {
+		g->probed = true;
+	} else if (!sleeps(g)) {
+		probe(s, g, sink);
+	}
 }
 
 // The node of kfd becomes a GPU.
@@ -1280,7 +1358,7 @@ static const struct group amd_groups[N_AMD_GROUPS] = {
 	[AMD_MEMORY] = {"memory", ENTITY_GPU, gpu_memory_metrics, N_MEMORY, 100 * NS_PER_MS,
 		read_memory, SHARED},
 	[AMD_CLOCK] = {"clock", ENTITY_GPU, gpu_clock_metrics, N_CLOCK, 200 * NS_PER_MS, read_clock,
-		SHARED},
+		SHARED_NOT}, // residencies are of the time since the reading before
 	[AMD_POWER] = {"power", ENTITY_GPU, gpu_power_metrics, N_POWER, 200 * NS_PER_MS, read_power,
 		SHARED},
 	[AMD_ENERGY] = {"energy", ENTITY_GPU, gpu_energy_metrics, N_ENERGY, NS_PER_S, read_energy,
@@ -1295,15 +1373,6 @@ static const struct group amd_groups[N_AMD_GROUPS] = {
 	[AMD_PROCESS] = {"gpu_processes", ENTITY_PROCESS, gpu_process_metrics, N_PROCESS, NS_PER_S,
 		read_processes, SHARED_NOT},
 };
-
-// "pid:[4026531836]" is the machine's initial pid namespace (PROC_PID_INIT_INO in Linux).
-static bool in_nested_namespace(int root_fd)
-{
-	char link[64];
-	ssize_t n = readlinkat(root_fd, "proc/self/ns/pid", link, sizeof(link) - 1);
-	link[n > 0 ? n : 0] = '\0';
-	return n > 0 && strcmp(link, "pid:[4026531836]") != 0;
-}
 
 static void amd_close(void *state)
 {
@@ -1328,14 +1397,22 @@ static void visible_from_self(struct amd_source *s, struct sink *sink)
 {
 	struct gpu_identity identities[AMD_MAX_GPUS];
 	enum gpu_visible verdicts[AMD_MAX_GPUS];
-	const char *hip = getenv("HIP_VISIBLE_DEVICES");
 	size_t n = identify(s, identities);
-	gpu_visible_hip(getenv("ROCR_VISIBLE_DEVICES"), hip ? hip : getenv("CUDA_VISIBLE_DEVICES"),
-		identities, n, verdicts);
+	gpu_visible_hip(getenv("ROCR_VISIBLE_DEVICES"), getenv("HIP_VISIBLE_DEVICES"),
+		getenv("CUDA_VISIBLE_DEVICES"), identities, n, verdicts);
 	for (size_t i = 0; i < n; i++) {
 		s->gpus[i].visible = (int)verdicts[i];
 		describe_again(s, &s->gpus[i], sink);
 	}
+}
+
+static bool knows_gpu(const struct amd_source *s, uint64_t id)
+{
+	bool known = false;
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		known = known || s->gpus[i].id == id;
+	}
+	return known;
 }
 
 static int amd_open(
@@ -1350,12 +1427,12 @@ static int amd_open(
 	s->start_ns = context->start_ns;
 	s->root_fd = context->root_fd;
 	s->tree = context->tree;
-	s->nested = !context->captured && in_nested_namespace(context->root_fd);
+	s->nested = !context->captured && process_namespace_is_nested(context->root_fd);
 	s->gpus = calloc(AMD_MAX_GPUS, sizeof(*s->gpus));
 	for (unsigned node = 0; s->gpus && node < AMD_MAX_NODES && s->n_gpus < AMD_MAX_GPUS;
 		node++) {
-		uint64_t id = node_gpu(s->root_fd, node);
-		if (id > 0) {
+		uint64_t id;
+		if (read_node(s->root_fd, node, &id) == 0 && id > 0 && !knows_gpu(s, id)) {
 			add_gpu(s, node, id, sink);
 		}
 	}
@@ -1377,6 +1454,7 @@ const struct source source_amdgpu = {
 	.help = "AMD GPUs: utilisation, memory, power, clocks, processes",
 	.lane = LANE_DEVICE,
 	.device = "GPU",
+	.pci_vendor = "1002",
 	.absent = amd_absent,
 	.groups = amd_groups,
 	.n_groups = N_AMD_GROUPS,

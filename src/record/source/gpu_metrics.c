@@ -173,8 +173,7 @@ const struct metric gpu_job_metrics[N_JOB] = {
 const struct metric gpu_process_metrics[N_PROCESS] = {
 	[PROCESS_MEMORY] = {"strain.gpu.memory.usage", METRIC_GAUGE, "By", 1,
 		"GPU memory used by the process on all GPUs, including its CUDA context (AMD: as "
-		"kfd "
-		"counts it)."},
+		"kfd counts it)."},
 	[PROCESS_UTILIZATION] = {"strain.gpu.utilization", METRIC_GAUGE, "1", 0.01,
 		"Share of time in which the process had a kernel resident, summed over GPUs: 2 "
 		"means two GPUs all the time (nvmlDeviceGetProcessUtilization)."},

@@ -216,11 +216,14 @@ static struct cursor trimmed_of(const char *at, size_t length)
 	return word;
 }
 
-// The place of an entry among n GPUs; n: it names none, or several. ROCr takes an index in any of
-// C's notations, and the beginning of a UUID in any case.
-static size_t find_hip(
-	const char *word, const struct gpu_identity *gpus, const size_t *order, size_t n)
+// ROCr takes an index in any of C's notations, and the beginning of a UUID in any case, with blanks
+// around. Returns the place among n GPUs; n: none, or several.
+static size_t find_rocr(
+	const char *entry, const struct gpu_identity *gpus, const size_t *order, size_t n)
 {
+	struct cursor trimmed = trimmed_of(entry, strlen(entry));
+	char word[32];
+	snprintf(word, sizeof(word), "%.*s", (int)(trimmed.end - trimmed.at), trimmed.at);
 	size_t length = strlen(word), found = n;
 	if (strncasecmp(word, "GPU-", strlen("GPU-")) != 0) {
 		char *end;
@@ -238,40 +241,60 @@ static size_t find_hip(
 	return found;
 }
 
-// Leaves of order[n] what the list names, in its order, up to an entry that names no GPU, or one
-// again. Returns their number.
-static size_t choose_hip(
-	const char *list, const struct gpu_identity *gpus, size_t order[HIP_GPUS_MAX], size_t n)
+// HIP takes a plain decimal, or a part of a UUID, of which the first match counts.
+static size_t find_hip(
+	const char *entry, const struct gpu_identity *gpus, const size_t *order, size_t n)
+{
+	bool uuid = strncmp(entry, "GPU-", strlen("GPU-")) == 0 && entry[strlen("GPU-")];
+	char plain[24];
+	for (size_t i = 0; i < n; i++) {
+		snprintf(plain, sizeof(plain), "%zu", i);
+		if (strcmp(entry, plain) == 0 || (uuid && strstr(gpus[order[i]].uuid, entry))) {
+			return i;
+		}
+	}
+	return n;
+}
+
+// Leaves of order[n] what the list names, in its order, up to an entry that names no GPU. One that
+// names a GPU again ends the list of ROCr, and is ignored in that of HIP. Returns their number.
+static size_t choose(const char *list, bool rocr, const struct gpu_identity *gpus,
+	size_t order[HIP_GPUS_MAX], size_t n)
 {
 	size_t chosen[HIP_GPUS_MAX], kept = 0;
 	for (const char *at = list; at && kept < n;) {
+		char entry[64];
 		size_t length = strcspn(at, ",");
-		struct cursor trimmed = trimmed_of(at, length);
-		char word[32];
-		snprintf(word, sizeof(word), "%.*s", (int)(trimmed.end - trimmed.at), trimmed.at);
-		size_t place = find_hip(word, gpus, order, n);
+		snprintf(entry, sizeof(entry), "%.*s", (int)(length < sizeof(entry) ? length : 0),
+			at);
+		size_t place = rocr ? find_rocr(entry, gpus, order, n)
+		                    : find_hip(entry, gpus, order, n);
+		bool again = false;
 		for (size_t i = 0; i < kept && place < n; i++) {
-			place = chosen[i] == order[place] ? n : place;
+			again = again || chosen[i] == order[place];
 		}
-		if (place == n) {
+		if (place == n || (again && rocr)) {
 			break;
 		}
-		chosen[kept++] = order[place];
+		if (!again) {
+			chosen[kept++] = order[place];
+		}
 		at = at[length] ? at + length + 1 : NULL;
 	}
 	memcpy(order, chosen, kept * sizeof(*chosen));
 	return kept;
 }
 
-void gpu_visible_hip(const char *rocr, const char *hip, const struct gpu_identity *gpus, size_t n,
-	enum gpu_visible *ret)
+void gpu_visible_hip(const char *rocr, const char *hip, const char *cuda,
+	const struct gpu_identity *gpus, size_t n, enum gpu_visible *ret)
 {
 	size_t order[HIP_GPUS_MAX], left = n < HIP_GPUS_MAX ? n : HIP_GPUS_MAX;
 	for (size_t i = 0; i < left; i++) {
 		order[i] = i;
 	}
-	left = rocr ? choose_hip(rocr, gpus, order, left) : left;
-	left = hip ? choose_hip(hip, gpus, order, left) : left;
+	hip = hip && *hip ? hip : cuda;
+	left = rocr ? choose(rocr, true, gpus, order, left) : left;
+	left = hip && *hip ? choose(hip, false, gpus, order, left) : left;
 	for (size_t i = 0; i < n; i++) {
 		ret[i] = GPU_HIDDEN;
 	}

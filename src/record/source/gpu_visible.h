@@ -39,11 +39,12 @@ void gpu_visible(const char *list, const char *order, const struct gpu_identity 
 // only one named. -1: none, several, or not determined by the list.
 int gpu_visible_instance(const char *list, const struct gpu_identity *gpu);
 // The same for AMD's GPUs in the order of ROCm, which is that of the driver's nodes. rocr: the
-// value of ROCR_VISIBLE_DEVICES (indices and UUIDs); hip: of HIP_VISIBLE_DEVICES, else of
-// CUDA_VISIBLE_DEVICES (indices among those that rocr leaves, in its order); NULL if not set. The
-// first entry that names no GPU, or one again, ends a list. Source: amd_filter_device.cpp of ROCr.
-void gpu_visible_hip(const char *rocr, const char *hip, const struct gpu_identity *gpus, size_t n,
-	enum gpu_visible *ret);
+// value of ROCR_VISIBLE_DEVICES; hip: of HIP_VISIBLE_DEVICES, or if that is empty or not set, cuda:
+// of CUDA_VISIBLE_DEVICES, whose indices count those that rocr leaves, in its order; NULL if not
+// set. An empty ROCR_VISIBLE_DEVICES leaves none, empty others all. Sources: amd_filter_device.cpp
+// of ROCr, rocdevice.cpp of HIP.
+void gpu_visible_hip(const char *rocr, const char *hip, const char *cuda,
+	const struct gpu_identity *gpus, size_t n, enum gpu_visible *ret);
 
 struct tree;
 struct tree_member;

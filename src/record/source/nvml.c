@@ -35,6 +35,7 @@
 #include "base/text.h"
 #include "machine/file.h"
 #include "machine/nvml.h"
+#include "machine/process.h"
 #include "machine/procfs.h"
 #include "machine/tree.h"
 #include "record/sample/source.h"
@@ -1460,20 +1461,13 @@ static const char nested_reason[] =
 	"the driver tells the host's process ids, and this container has its own; start it with "
 	"the host's (docker --pid=host)";
 
-static void cleanup_closedir(DIR **directory)
-{
-	if (*directory) {
-		closedir(*directory);
-	}
-}
-
 static bool holds_gpu(int root_fd, pid_t pid)
 {
 	static const char prefix[] = "/dev/nvidia";
 	char path[48], target[64];
 	snprintf(path, sizeof(path), "proc/%d/fd", (int)pid);
 	_cleanup_close_ int fd = openat(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_(cleanup_closedir) DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+	_cleanup_closedir_ DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
 	if (!directory) {
 		return false;
 	}
@@ -1536,12 +1530,6 @@ static bool was_stranger(const struct gpu *g, uint32_t pid)
 	return g->n_strangers == GPU_MAX_STRANGERS;
 }
 
-// Whether there is no process with this pid in our namespace. Those of other users exist, too.
-static bool is_nobody(uint32_t pid)
-{
-	return pid > 0 && pid <= INT32_MAX && kill((pid_t)pid, 0) < 0 && errno == ESRCH;
-}
-
 // A process of the job that has just begun or ended may be in the driver's list but not in the
 // tree. An unknown process therefore counts as another program's only if it was in the previous
 // list, too. Returns false if there is a new one.
@@ -1557,7 +1545,7 @@ static bool know_strangers(
 			continue;
 		}
 		known = known && was_stranger(g, list[i].pid);
-		here = here || !is_nobody(list[i].pid);
+		here = here || !process_is_nobody(list[i].pid);
 		if (kept < GPU_MAX_STRANGERS) {
 			pids[kept++] = list[i].pid;
 		}
@@ -1967,15 +1955,6 @@ static const struct group nvml_groups[N_GPU_GROUPS] = {
 		read_processes, SHARED_NOT},
 };
 
-// "pid:[4026531836]" is the machine's initial pid namespace (PROC_PID_INIT_INO in Linux).
-static bool in_nested_namespace(int root_fd)
-{
-	char link[64];
-	ssize_t n = readlinkat(root_fd, "proc/self/ns/pid", link, sizeof(link) - 1);
-	link[n > 0 ? n : 0] = '\0';
-	return strcmp(link, "pid:[4026531836]") != 0;
-}
-
 // An instance without a UUID cannot be distinguished from others.
 static void find_instances(struct gpu_source *s, struct gpu *g)
 {
@@ -2094,7 +2073,7 @@ static int nvml_source_open(
 	s->start_ns = context->start_ns;
 	s->root_fd = context->root_fd;
 	s->tree = context->tree;
-	s->nested = in_nested_namespace(context->root_fd);
+	s->nested = process_namespace_is_nested(context->root_fd);
 	int r = nvml_open(NULL, &s->nvml, e);
 	r = r < 0 ? r : find_gpus(s, e);
 	if (r < 0) {
@@ -2126,6 +2105,7 @@ const struct source source_nvml = {
 	.help = "NVIDIA GPUs: utilisation, memory, PCIe, NVLink, power, clocks, processes",
 	.lane = LANE_DEVICE,
 	.device = "GPU",
+	.pci_vendor = "10de",
 	.groups = nvml_groups,
 	.n_groups = N_GPU_GROUPS,
 	.open = nvml_source_open,

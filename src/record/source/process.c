@@ -163,7 +163,14 @@ struct process_source {
 	uint64_t before_ns; // total used before the run, including reaped children
 	uint64_t rss_kib, own_kib;
 	struct stopped stopped;
-	uint64_t look_ns; // time between the last two looks at it
+	struct gap_looks {
+		uint64_t ns; // the last look; 0: none yet
+		uint64_t usual_ns; // between two; 0: not known yet
+		uint64_t cpu_ns; // of the job, until then
+		uint64_t delay_ns; // of this thread, until then
+	} looks;
+	int root_fd; // borrowed
+	struct host_file own_schedstat;
 	struct peak peak;
 	int reaper_io_fd; // the launcher's io, which includes what it reaped
 	int64_t reaper_base[N_IO];
@@ -276,8 +283,9 @@ static const struct metric job_metrics[N_JOB] = {
 
 static const struct metric job_stopped_metrics[N_JOB_STOPPED] = {
 	[JOB_STOPPED] = {"strain.stopped_time", METRIC_COUNTER, "s", 1e-6,
-		"Time in which processes of the job were stopped and no others ran; see "
-		"strain.process.stopped_time."},
+		"Time in which processes of the job were stopped and no others ran (see "
+		"strain.process.stopped_time), or in which neither the job nor the recorder "
+		"ran: frozen, or the machine stood still."},
 };
 
 static const struct metric job_peak_metrics[N_JOB_PEAK] = {
@@ -337,31 +345,47 @@ static void process_stopped_look(struct stopped *s, bool is, uint64_t cpu_ns, ui
 	s->cpu_ns = cpu_ns;
 }
 
-// Of the recorder itself, in which the job did not run either: both were frozen (a cgroup's
-// freezer, scontrol suspend), or the virtual machine stood still. Only the gap between two readings
-// shows it.
+// A gap between two looks in which neither this thread nor the job ran: both were frozen (a
+// cgroup's freezer, scontrol suspend), or the virtual machine stood still. A thread that lacked a
+// CPU was ready meanwhile, which the kernel counts (schedstat); then nothing is known about the
+// job.
 #define FROZEN_NS (2 * NS_PER_S)
 #define FROZEN_INTERVALS 5u
 
-static void process_note_frozen(struct process_source *s, uint64_t cpu_ns, uint64_t now_ns)
+// Time in which this thread was ready and had no CPU. False: the kernel does not count it.
+static bool process_own_delay(struct process_source *s, uint64_t *ret_ns)
 {
-	const struct stopped *before = &s->stopped;
-	uint64_t usual_ns = s->look_ns > 0 ? s->look_ns : NS_PER_S;
-	uint64_t since_ns = before->seen_ns > 0 && now_ns > before->seen_ns
-	                            ? now_ns - before->seen_ns
-	                            : 0;
-	uint64_t ran_ns = cpu_ns > before->cpu_ns ? cpu_ns - before->cpu_ns : 0;
-	bool real = !s->captured && !s->own_tree; // a captured machine has no clock
-	if (!real || since_ns < FROZEN_NS || since_ns < FROZEN_INTERVALS * usual_ns || before->is ||
-		ran_ns > since_ns / RAN) {
-		s->look_ns = since_ns;
+	struct cursor text;
+	if (s->own_schedstat.fd < 0 && host_file_open(&s->own_schedstat, s->root_fd,
+					       "proc/thread-self/schedstat", NULL) < 0) {
+		return false;
+	}
+	return host_file_read(&s->own_schedstat, &text) == 0 && cursor_skip_fields(&text, 1) &&
+	       cursor_u64(&text, ret_ns);
+}
+
+static void process_note_frozen(struct process_source *s, uint64_t now_ns)
+{
+	struct gap_looks *before = &s->looks;
+	struct gap_looks now = {.ns = now_ns, .cpu_ns = s->total_ns};
+	if (s->captured || s->own_tree || !process_own_delay(s, &now.delay_ns)) {
 		return;
 	}
-	s->stopped.ns += since_ns - usual_ns;
-	sink_event(s->sink, now_ns, "frozen", s->job,
-		"neither the job nor its recorder ran for %.1f s: frozen (scontrol suspend, a "
-		"cgroup's freezer), or the machine stood still",
-		(double)(since_ns - usual_ns) / 1e9);
+	uint64_t since_ns = before->ns > 0 && now_ns > before->ns ? now_ns - before->ns : 0;
+	uint64_t usual_ns = before->usual_ns;
+	bool gap = usual_ns > 0 && since_ns >= FROZEN_NS && since_ns >= FROZEN_INTERVALS * usual_ns;
+	bool still = now.cpu_ns - before->cpu_ns <= since_ns / RAN &&
+	             now.delay_ns - before->delay_ns <= since_ns / RAN;
+	if (gap && still && !s->stopped.is) {
+		s->stopped.ns += since_ns - usual_ns;
+		sink_event(s->sink, now_ns, "frozen", s->job,
+			"neither the job nor its recorder ran for %.1f s: frozen (scontrol "
+			"suspend, a cgroup's freezer), or the machine stood still",
+			(double)(since_ns - usual_ns) / 1e9);
+	}
+	// A look that came early does not shorten what is usual at once.
+	now.usual_ns = gap ? usual_ns : since_ns > usual_ns / 2 ? since_ns : usual_ns / 2;
+	*before = now;
 }
 
 static int process_read_job_stopped(void *state, struct sink *sink, uint64_t now_ns)
@@ -1120,7 +1144,7 @@ static int process_read_stat(void *state, struct sink *sink, uint64_t now_ns)
 		};
 		put_row(s, p, GROUP_STAT, now_ns, values);
 	}
-	process_note_frozen(s, cpu_ns, now_ns);
+	process_note_frozen(s, now_ns);
 	process_stopped_look(&s->stopped, any_stopped, cpu_ns, now_ns);
 	return 0;
 }
@@ -1358,6 +1382,7 @@ static void process_source_close(void *state)
 	if (s->reaper_io_fd >= 0) {
 		close(s->reaper_io_fd);
 	}
+	host_file_close(&s->own_schedstat);
 	host_file_close(&s->cgroup_cpu);
 	process_memory_close(s);
 	free(s);
@@ -1391,6 +1416,8 @@ static int process_source_open(
 		// An interval below 10 ms is meant to find things that take less than 50 ms.
 		.statm_steady_ns = context->interval_ns < 10 * NS_PER_MS ? 0 : 50 * NS_PER_MS,
 		.cgroup_cpu = HOST_FILE_CLOSED,
+		.root_fd = context->root_fd,
+		.own_schedstat = HOST_FILE_CLOSED,
 		.peak = {.cgroup = HOST_FILE_CLOSED},
 		.delay_accounting = delay_accounting_on(context->root_fd),
 		.reaper_io_fd = -1,
