@@ -162,6 +162,6 @@ print(json.load(open("seen"))["iterations"]["stopped"])') .*stopped\|^Excluded .
 	local interval
 	for interval in 20ms 3s; do
 		"$STRAIN" run -o run.strain --force --interval "$interval" sleep 7
-		[ "$("$STRAIN" show --json run.strain | jq '[.events[] | select(.kind == "frozen")] | length, .run.job_stopped_s' | tr '\n' ' ')" = "0 0 " ]
+		[ "$("$STRAIN" show --json run.strain | jq -c '[([.events[] | select(.kind == "frozen")] | length), .run.job_stopped_s]')" = "[0,0]" ]
 	done
 }
