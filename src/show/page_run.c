@@ -116,6 +116,14 @@ static void add_labels(json_t *chips, struct reader *r)
 	sqlite3_finalize(statement);
 }
 
+// "NVIDIA H100" of "GPU 0 NVIDIA H100".
+static const char *model_of(const char *name)
+{
+	const char *model = name && strncmp(name, "GPU ", 4) == 0 ? name + 4 : NULL;
+	model = model ? model + strspn(model, "0123456789") : NULL;
+	return model && *model == ' ' && model[1] ? model + 1 : name ? name : "GPU";
+}
+
 static json_t *page_chips(const struct analysis *a)
 {
 	const struct overview *o = &a->overview;
@@ -134,8 +142,7 @@ static json_t *page_chips(const struct analysis *a)
 		}
 		bool known = gpu->memory_bytes > 0;
 		json_array_append_new(chips,
-			page_run_format("%s%s%s%s", count, gpu->name ? gpu->name : "GPU",
-				known ? " " : "",
+			page_run_format("%s%s%s%s", count, model_of(gpu->name), known ? " " : "",
 				known ? text_bytes(bytes, sizeof(bytes), gpu->memory_bytes) : ""));
 	}
 	return chips;
@@ -821,7 +828,7 @@ static void cost_facts(const struct analysis *a, const struct page_priced *price
 // The contents of memory, as evidence.
 static void held_facts(const struct verdict *v, json_t *evidence)
 {
-	static const char *const titles[] = {"memory holds", "GPU memory holds"};
+	static const char *const titles[] = {"memory contents", "GPU memory contents"};
 	for (unsigned i = 0; i < 2; i++) {
 		struct text value = {0};
 		memory_breakdown_append(&value, &v->memory, i == 1);
