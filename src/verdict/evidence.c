@@ -188,13 +188,14 @@ static int put_shared(const struct gpu_facts *g, struct verdict *v)
 
 static int put_errors(const struct gpu_facts *g, struct verdict *v)
 {
-	static const char *const names[N_GPU_ERRORS] = {
-		[GPU_ERROR_UNCORRECTED] = "uncorrected",
-		[GPU_ERROR_CORRECTED] = "corrected",
-		[GPU_ERROR_PAGES] = "retired pages",
-		[GPU_ERROR_ROWS] = "remapped rows",
-		[GPU_ERROR_REPLAYS] = "PCIe packets retransmitted",
-		[GPU_ERROR_XIDS] = "logged by the driver (Xid)",
+	// For one, and for more.
+	static const char *const names[N_GPU_ERRORS][2] = {
+		[GPU_ERROR_UNCORRECTED] = {"uncorrected", "uncorrected"},
+		[GPU_ERROR_CORRECTED] = {"corrected", "corrected"},
+		[GPU_ERROR_PAGES] = {"retired page", "retired pages"},
+		[GPU_ERROR_ROWS] = {"remapped row", "remapped rows"},
+		[GPU_ERROR_REPLAYS] = {"PCIe packet retransmitted", "PCIe packets retransmitted"},
+		[GPU_ERROR_XIDS] = {"logged by the driver (Xid)", "logged by the driver (Xid)"},
 	};
 	struct text value = {0};
 	if (g->errors_index < 0) {
@@ -204,7 +205,8 @@ static int put_errors(const struct gpu_facts *g, struct verdict *v)
 	const char *comma = "";
 	for (size_t i = 0; i < N_GPU_ERRORS; i++) {
 		if (g->errors[i] > 0) {
-			text_format(&value, "%s%.0f %s", comma, g->errors[i], names[i]);
+			text_format(&value, "%s%.0f %s", comma, g->errors[i],
+				names[i][g->errors[i] > 1]);
 			comma = ", ";
 		}
 	}

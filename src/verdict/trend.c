@@ -167,50 +167,69 @@ static double mean_of(const double quarters[QUARTERS])
 	return sum / QUARTERS;
 }
 
-// Epochs in quarters of the run, as if they were the iterations of one.
-static struct trend trend_over_epochs(const struct phases *p)
+static size_t count_epochs(const struct phases *p)
 {
-	const struct trend none = {NAN, NAN, NAN, false, false, false};
-	struct epoch run = {.numbered = true}, one;
-	size_t epochs = 0, of[QUARTERS] = {0}, place = 0;
-	double before_s = 0, sum_s = 0, length_s = 0, n = 0;
+	size_t epochs = 0;
+	struct epoch one;
 	for (size_t i = 0; i < p->n_iterations;) {
 		i = take_epoch(p, i, &one);
 		epochs += one.n >= TREND_EPOCH_LEAST;
 	}
-	for (size_t i = 0; i < p->n_iterations && epochs >= TREND_EPOCHS;) {
+	return epochs;
+}
+
+// The epochs of each quarter of the run as if they were the iterations of one epoch. False: one is
+// shorter than the one before, or one has no backward pass.
+static bool take_run(const struct phases *p, size_t epochs, struct epoch *run)
+{
+	struct epoch one;
+	size_t of[QUARTERS] = {0}, place = 0;
+	double before_s = 0;
+	*run = (struct epoch){.numbered = true};
+	for (size_t i = 0; i < p->n_iterations;) {
 		i = take_epoch(p, i, &one);
 		double own_s = mean_of(one.own_s), backward_s = mean_of(one.backward_s);
 		if (one.n < TREND_EPOCH_LEAST) {
 			continue;
 		}
 		if (!one.numbered || own_s < TREND_PAUSE * before_s || !(backward_s > 0)) {
-			return none;
+			return false;
 		}
 		size_t quarter = place++ * QUARTERS / epochs;
-		run.own_s[quarter] += own_s;
-		run.backward_s[quarter] += backward_s;
-		run.samples[quarter] += mean_of(one.samples);
+		run->own_s[quarter] += own_s;
+		run->backward_s[quarter] += backward_s;
+		run->samples[quarter] += mean_of(one.samples);
+		run->sum_s += one.sum_s;
+		run->length_s += one.length_s;
+		run->n += one.n;
 		of[quarter]++;
-		sum_s += one.sum_s;
-		length_s += one.length_s;
-		n += (double)one.n;
 		before_s = own_s;
 	}
 	for (size_t i = 0; i < QUARTERS; i++) {
-		run.own_s[i] /= (double)of[i];
-		run.backward_s[i] /= (double)of[i];
-		run.samples[i] /= (double)of[i];
+		run->own_s[i] /= (double)of[i];
+		run->backward_s[i] /= (double)of[i];
+		run->samples[i] /= (double)of[i];
+	}
+	return true;
+}
+
+static struct trend trend_over_epochs(const struct phases *p)
+{
+	const struct trend none = {NAN, NAN, NAN, false, false, false};
+	struct epoch run;
+	size_t epochs = count_epochs(p);
+	if (epochs < TREND_EPOCHS || !take_run(p, epochs, &run) || !rises(&run, TREND_PAUSE)) {
+		return none;
 	}
 	double backward = run.backward_s[LAST] / run.backward_s[0] - 1;
 	double longer = run.own_s[LAST] / run.own_s[0] - 1;
-	if (epochs < TREND_EPOCHS || !rises(&run, TREND_PAUSE) ||
-		!(fabs(run.samples[LAST] / run.samples[0] - 1) <= TREND_SAMPLES) ||
+	if (!(fabs(run.samples[LAST] / run.samples[0] - 1) <= TREND_SAMPLES) ||
 		!(backward <= TREND_BACKWARD_PART * longer)) {
 		return none;
 	}
-	return (struct trend){run.own_s[0], run.own_s[LAST], (sum_s - start_s(&run) * n) / length_s,
-		false, true, true};
+	double longer_s = run.sum_s - start_s(&run) * (double)run.n;
+	return (struct trend){
+		run.own_s[0], run.own_s[LAST], longer_s / run.length_s, false, true, true};
 }
 
 static struct trend trend_in_epochs(const struct phases *p)

@@ -149,7 +149,7 @@ static void test_values_follow_the_files(void **state)
 	check_value(r, gpu(0), "strain.gpu.throttle", 32);
 	check_value(r, gpu(0), "hw.energy", 20);
 	assert_string_equal(event(r, "gpu_errors")->text,
-		"GPU 0 (AMD Instinct MI210): 1 uncorrected ECC errors");
+		"GPU 0 (AMD Instinct MI210): 1 uncorrected ECC error");
 	change(r, "echo 0 >" FIRST "/gpu_busy_percent; table " FIRST " 1 3 1310720 0\n");
 	play(r, 500);
 	check_value(r, gpu(0), "strain.gpu.throttle", 1); // idle

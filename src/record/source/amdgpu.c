@@ -102,7 +102,6 @@ static size_t file_of(enum amd_group group, size_t metric)
 
 #define AMD_MAX_GPUS 256u
 #define AMD_MAX_NODES 512u
-#define EVENTS_MAX 5u
 #define GAP_READS 3u // without a value, until it is said that there is none
 #define TABLE_MAX 8192u // of gpu_metrics: more than any version has
 
@@ -137,8 +136,7 @@ struct amd_gpu {
 	struct host_file table; // gpu_metrics
 	struct host_file suspended; // power/runtime_status
 	uint32_t residencies[N_RESIDENCIES]; // of the table's last reading
-	int64_t errors[N_ERRORS]; // last counts; VALUE_MISSING: not read yet
-	unsigned error_events[N_ERRORS];
+	struct gpu_errors errors;
 	struct stream *streams[N_AMD_GROUPS];
 };
 
@@ -494,23 +492,14 @@ static bool read_errors_file(int root_fd, const char *path, int64_t counts[N_ERR
 	return true;
 }
 
-// A count that grew is an event, too: at most EVENTS_MAX of a kind.
-static void tell_errors(
+static void note_errors(
 	struct sink *sink, struct amd_gpu *g, uint64_t now_ns, const struct amd_reading *r)
 {
-	static const char *const names[N_ERRORS] = {
-		[ERRORS_UNCORRECTED] = "uncorrected ECC errors",
-		[ERRORS_CORRECTED] = "corrected ECC errors",
-	};
 	for (size_t i = 0; i < N_ERRORS; i++) {
-		int64_t before = g->errors[i], now = r->value[i];
-		if (names[i] && before != VALUE_MISSING && now != VALUE_MISSING && now > before &&
-			g->error_events[i]++ < EVENTS_MAX) {
-			sink_event(sink, now_ns, "gpu_errors", g->entity,
-				"GPU %u (%s): %" PRId64 " %s", g->index, g->name, now - before,
-				names[i]);
+		if (r->value[i] != VALUE_MISSING) {
+			gpu_errors_note(&g->errors, sink, now_ns, g->entity, g->index, g->name, i,
+				r->value[i]);
 		}
-		g->errors[i] = now != VALUE_MISSING ? now : before;
 	}
 }
 
@@ -558,7 +547,7 @@ static int read_group(
 		} else if (!sleeps(g) && read_files(sink, g, group, now_ns, &r)) {
 			read_more(s, g, group, &r);
 			if (group == AMD_ERRORS) {
-				tell_errors(sink, g, now_ns, &r);
+				note_errors(sink, g, now_ns, &r);
 			}
 			put_row(sink, g, group, now_ns, &r);
 		}
@@ -1259,31 +1248,21 @@ static void open_gpu(struct amd_source *s, struct amd_gpu *g, struct sink *sink)
 	}
 }
 
-// The node of kfd becomes a GPU.
-static void add_gpu(struct amd_source *s, unsigned node, uint64_t id, struct sink *sink)
+static void read_properties(const struct amd_source *s, unsigned node, int64_t values[N_NODE])
 {
 	char path[80];
 	struct host_file file = HOST_FILE_CLOSED;
 	struct cursor text = cursor_of("", 0);
-	int64_t values[N_NODE];
-	struct amd_gpu *g = &s->gpus[s->n_gpus];
 	snprintf(path, sizeof(path), KFD_NODES "/%u/properties", node);
 	int r = host_file_open(&file, s->root_fd, path, NULL);
 	r = r < 0 ? r : host_file_read_to_end(&file, &text);
 	file_keys_parse(r < 0 ? cursor_of("", 0) : text, node_keys, N_NODE, values);
 	host_file_close(&file);
-	*g = (struct amd_gpu){.index = (unsigned)s->n_gpus,
-		.id = id,
-		.table = HOST_FILE_CLOSED,
-		.suspended = HOST_FILE_CLOSED,
-		.visible = GPU_VISIBLE};
-	for (size_t i = 0; i < N_FILES; i++) {
-		g->open[i] = HOST_FILE_CLOSED;
-	}
-	for (size_t i = 0; i < N_ERRORS; i++) {
-		g->errors[i] = VALUE_MISSING;
-	}
-	// Bus, device and function in 16 bits, as in the kernel's PCI_DEVID.
+}
+
+// Finds the GPU's device: the bus, device and function in 16 bits, as in the kernel's PCI_DEVID.
+static void place_gpu(const struct amd_source *s, struct amd_gpu *g, const int64_t values[N_NODE])
+{
 	int64_t place = values[NODE_PLACE] > 0 ? values[NODE_PLACE] : 0;
 	int64_t domain = values[NODE_DOMAIN] > 0 ? values[NODE_DOMAIN] : 0;
 	snprintf(g->bus_id, sizeof(g->bus_id), "%04x:%02x:%02x.%x", (unsigned)(domain & 0xffffffff),
@@ -1293,6 +1272,24 @@ static void add_gpu(struct amd_source *s, unsigned node, uint64_t id, struct sin
 		g->part = g->part || strcmp(s->gpus[i].bus_id, g->bus_id) == 0;
 	}
 	snprintf(g->folder, sizeof(g->folder), "sys/bus/pci/devices/%s", g->bus_id);
+}
+
+// The node of kfd becomes a GPU.
+static void add_gpu(struct amd_source *s, unsigned node, uint64_t id, struct sink *sink)
+{
+	int64_t values[N_NODE];
+	struct amd_gpu *g = &s->gpus[s->n_gpus];
+	read_properties(s, node, values);
+	*g = (struct amd_gpu){.index = (unsigned)s->n_gpus,
+		.id = id,
+		.table = HOST_FILE_CLOSED,
+		.suspended = HOST_FILE_CLOSED,
+		.visible = GPU_VISIBLE};
+	for (size_t i = 0; i < N_FILES; i++) {
+		g->open[i] = HOST_FILE_CLOSED;
+	}
+	gpu_errors_init(&g->errors);
+	place_gpu(s, g, values);
 	g->clock_max_hz = values[NODE_CLOCK] > 0 && values[NODE_CLOCK] < 100000
 	                          ? values[NODE_CLOCK] * 1000000
 	                          : 0;

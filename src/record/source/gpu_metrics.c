@@ -5,6 +5,7 @@
 
 #include "record/source/gpu_metrics.h"
 
+#include <inttypes.h>
 #include <stdbool.h>
 
 #include "base/cleanup.h"
@@ -23,6 +24,32 @@ double gpu_metrics_link_bytes_per_s(int64_t generation, int64_t lanes)
 	bool known = generation >= 1 && generation < (int64_t)ARRAY_LENGTH(lane_bytes_per_s) &&
 	             lanes >= 1 && lanes <= 32;
 	return known ? lane_bytes_per_s[generation] * (double)lanes : 0;
+}
+
+void gpu_errors_init(struct gpu_errors *e)
+{
+	*e = (struct gpu_errors){0};
+	for (size_t i = 0; i < N_ERRORS; i++) {
+		e->counts[i] = VALUE_MISSING;
+	}
+}
+
+void gpu_errors_note(struct gpu_errors *e, struct sink *sink, uint64_t now_ns, int64_t entity,
+	unsigned index, const char *name, size_t metric, int64_t count)
+{
+	// NULL: no event. PCIe resends packets on healthy machines too.
+	static const char *const names[N_ERRORS][2] = {
+		[ERRORS_UNCORRECTED] = {"uncorrected ECC error", "uncorrected ECC errors"},
+		[ERRORS_CORRECTED] = {"corrected ECC error", "corrected ECC errors"},
+		[ERRORS_PAGES] = {"page of memory retired", "pages of memory retired"},
+		[ERRORS_ROWS] = {"row of memory remapped", "rows of memory remapped"},
+	};
+	int64_t before = e->counts[metric], more = before == VALUE_MISSING ? 0 : count - before;
+	e->counts[metric] = count;
+	if (more > 0 && names[metric][0] && e->events[metric]++ < GPU_ERROR_EVENTS_MAX) {
+		sink_event(sink, now_ns, "gpu_errors", entity, "GPU %u (%s): %" PRId64 " %s", index,
+			name, more, names[metric][more > 1]);
+	}
 }
 
 const struct metric gpu_busy_metrics[N_BUSY] = {

@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include "record/sample/source.h"
 #include "runfile/metric.h"
 
 // Bytes per second of a PCIe link in each direction, after line coding; 0: no such link.
@@ -54,6 +55,21 @@ enum {
 	N_ERRORS
 };
 extern const struct metric gpu_error_metrics[N_ERRORS];
+
+// Events of a kind and GPU: further ones of a count that increases steadily would tell nothing new.
+#define GPU_ERROR_EVENTS_MAX 5u
+
+struct gpu_errors {
+	int64_t counts[N_ERRORS]; // the last; VALUE_MISSING: not read yet
+	unsigned events[N_ERRORS];
+};
+
+void gpu_errors_init(struct gpu_errors *e);
+
+// Takes a count of errors of the GPU `entity`, and writes an event if it grew: "GPU 0 (Tesla T4): 2
+// corrected ECC errors". PCIe's replays and Xids give none.
+void gpu_errors_note(struct gpu_errors *e, struct sink *sink, uint64_t now_ns, int64_t entity,
+	unsigned index, const char *name, size_t metric, int64_t count);
 
 enum {
 	JOB_MEMORY,

@@ -170,8 +170,7 @@ struct gpu {
 	const char *gap[N_GPU_GROUPS][GPU_MAX_METRICS];
 	uint64_t gap_ns[N_GPU_GROUPS][GPU_MAX_METRICS]; // the first reading without one since
 	int64_t energy; // last count; VALUE_MISSING: not read yet
-	int64_t errors[N_ERRORS]; // last counts; VALUE_MISSING: not read yet
-	unsigned error_events[N_ERRORS];
+	struct gpu_errors errors;
 	bool xids_watched;
 	int64_t xids;
 	struct stream *streams[N_GPU_GROUPS];
@@ -663,30 +662,7 @@ static void gpu_read_busy(struct gpu_source *s, struct gpu *g, struct sink *sink
 // They are read every 10 s and once more after the job's end (by the sampler), because errors of
 // the last seconds are often the reason for the end. Xids are taken every second, which dates them.
 
-// Per kind and GPU: further events of a count that increases steadily would tell nothing new.
-#define EVENTS_MAX 5u
 #define XIDS_MAX 1024u // taken in one reading
-
-// Names in events; NULL: no event. PCIe resends packets on healthy machines too.
-static const char *const names[N_ERRORS] = {
-	[ERRORS_UNCORRECTED] = "uncorrected ECC errors",
-	[ERRORS_CORRECTED] = "corrected ECC errors",
-	[ERRORS_PAGES] = "pages of memory retired",
-	[ERRORS_ROWS] = "rows of memory remapped",
-};
-
-static void note_growth(
-	struct gpu *g, struct sink *sink, uint64_t now_ns, size_t metric, int64_t count)
-{
-	int64_t before = g->errors[metric];
-	g->errors[metric] = count;
-	if (before == VALUE_MISSING || count <= before || !names[metric] ||
-		g->error_events[metric]++ >= EVENTS_MAX) {
-		return;
-	}
-	sink_event(sink, now_ns, "gpu_errors", g->entity, "GPU %u (%s): %" PRId64 " %s", g->index,
-		g->name, count - before, names[metric]);
-}
 
 // Known kinds, named as in NVIDIA's list of Xids.
 static const struct {
@@ -745,7 +721,7 @@ static void note_xid(struct gpu_source *s, struct sink *sink, uint64_t now_ns,
 			continue;
 		}
 		g->xids++;
-		if (g->error_events[ERRORS_XIDS]++ < EVENTS_MAX) {
+		if (g->errors.events[ERRORS_XIDS]++ < GPU_ERROR_EVENTS_MAX) {
 			sink_event(sink, now_ns, "gpu_xid", g->entity,
 				"GPU %u (%s): Xid %" PRIu64 ", %s", g->index, g->name, xid,
 				xid_name(xid));
@@ -779,7 +755,8 @@ static void gpu_read_errors(struct gpu_source *s, struct gpu *g, struct sink *si
 	gpu_row(sink, g, GPU_ERRORS, now_ns, &r);
 	for (size_t i = 0; i < N_ERRORS && !g->lost; i++) {
 		if (r.result[i] == NVML_OK && gpu_wants(g, GPU_ERRORS, i)) {
-			note_growth(g, sink, now_ns, i, r.value[i]);
+			gpu_errors_note(&g->errors, sink, now_ns, g->entity, g->index, g->name, i,
+				r.value[i]);
 		}
 	}
 }
@@ -2083,9 +2060,7 @@ static int nvml_source_open(
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		s->gpus[i].index = (unsigned)i;
 		s->gpus[i].instance = -1;
-		for (size_t error = 0; error < N_ERRORS; error++) {
-			s->gpus[i].errors[error] = VALUE_MISSING;
-		}
+		gpu_errors_init(&s->gpus[i].errors);
 		s->gpus[i].energy = VALUE_MISSING;
 		open_gpu(s, &s->gpus[i], sink);
 	}
