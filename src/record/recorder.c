@@ -1044,15 +1044,16 @@ static void put_attached_limits(struct description *d, pid_t pid)
 
 // ---- what a batch system allocated
 
-static const char *variable_of(const struct cursor *environ, const char *name)
+static const char *variable_of(const struct cursor *environment, const char *name)
 {
-	return environ ? procfs_environ_value(*environ, name) : getenv(name);
+	return environment ? procfs_environ_value(*environment, name) : getenv(name);
 }
 
 // Slurm's figures count only in a task that it started on this node: salloc sets some of them on
 // the login node, too. Those of other launchers are set for ranks only.
-// environ: of the process to which the recorder is attached; NULL: our own, which the job inherits.
-static void put_allocation(struct description *d, const struct cursor *environ)
+// environment: of the process to which the recorder is attached; NULL: our own, which the job
+// inherits.
+static void put_allocation(struct description *d, const struct cursor *environment)
 {
 	static const struct {
 		const char *variable;
@@ -1072,9 +1073,9 @@ static void put_allocation(struct description *d, const struct cursor *environ)
 		{"MPI_LOCALNRANKS", "mpi_localnranks", false},
 	};
 	static const char numbers[] = "0123456789,()x-"; // also lists of them: "2(x3),1"
-	bool on_node = variable_of(environ, "SLURMD_NODENAME") != NULL;
+	bool on_node = variable_of(environment, "SLURMD_NODENAME") != NULL;
 	for (size_t i = 0; i < ARRAY_LENGTH(facts); i++) {
-		const char *value = variable_of(environ, facts[i].variable);
+		const char *value = variable_of(environment, facts[i].variable);
 		bool is = value && *value && strlen(value) < 1024 && !value[strspn(value, numbers)];
 		if (is && (on_node || !facts[i].slurm)) {
 			put(d, facts[i].key, value);
@@ -1086,11 +1087,11 @@ static void put_attached_allocation(struct description *d, pid_t pid)
 {
 	char path[48];
 	struct host_file file = HOST_FILE_CLOSED;
-	struct cursor environ;
+	struct cursor environment;
 	snprintf(path, sizeof(path), "proc/%d/environ", (int)pid);
 	if (host_file_open(&file, d->root, path, NULL) == 0 &&
-		host_file_read(&file, &environ) == 0) {
-		put_allocation(d, &environ);
+		host_file_read(&file, &environment) == 0) {
+		put_allocation(d, &environment);
 	}
 	host_file_close(&file);
 }

@@ -766,14 +766,14 @@ struct visible_choice {
 	enum gpu_visible verdicts[AMD_MAX_GPUS]; // so far
 };
 
-static bool add_member(void *context, struct cursor environ)
+static bool add_member(void *context, struct cursor environment)
 {
 	struct visible_choice *choice = context;
-	const char *rocr = procfs_environ_value(environ, "ROCR_VISIBLE_DEVICES");
-	const char *hip = procfs_environ_value(environ, "HIP_VISIBLE_DEVICES");
+	const char *rocr = procfs_environ_value(environment, "ROCR_VISIBLE_DEVICES");
+	const char *hip = procfs_environ_value(environment, "HIP_VISIBLE_DEVICES");
 	struct gpu_identity identities[AMD_MAX_GPUS];
 	enum gpu_visible own[AMD_MAX_GPUS];
-	const char *cuda = procfs_environ_value(environ, "CUDA_VISIBLE_DEVICES");
+	const char *cuda = procfs_environ_value(environment, "CUDA_VISIBLE_DEVICES");
 	if (!rocr && !hip && !cuda) {
 		return false;
 	}

@@ -305,8 +305,8 @@ void gpu_visible_hip(const char *rocr, const char *hip, const char *cuda,
 
 // Environments ------------------------------------------------------------------------------------
 
-static bool read_environ(
-	int root_fd, pid_t pid, bool (*take)(void *context, struct cursor environ), void *context)
+static bool read_environ(int root_fd, pid_t pid,
+	bool (*take)(void *context, struct cursor environment), void *context)
 {
 	char path[48];
 	struct host_file file = HOST_FILE_CLOSED;
@@ -320,7 +320,7 @@ static bool read_environ(
 }
 
 bool gpu_environs_read(struct gpu_environs *e, struct tree *tree, int root_fd, uint64_t now_ns,
-	bool (*take)(void *context, struct cursor environ), void *context)
+	bool (*take)(void *context, struct cursor environment), void *context)
 {
 	const bool again = now_ns >= e->again_ns + ENVIRON_AGAIN_NS;
 	size_t n = 0, asked = 0;

@@ -64,5 +64,5 @@ struct gpu_environs {
 // nothing, since it may be a shell that sets them for its children as well as a process that sees
 // every GPU. Returns whether any had them.
 bool gpu_environs_read(struct gpu_environs *e, struct tree *tree, int root_fd, uint64_t now_ns,
-	bool (*take)(void *context, struct cursor environ), void *context);
+	bool (*take)(void *context, struct cursor environment), void *context);
 void gpu_environs_done(struct gpu_environs *e);

@@ -1370,12 +1370,12 @@ struct visible_choice {
 };
 
 // Adds what one process of the job may use, if its environment says so.
-static bool add_member(void *context, struct cursor environ)
+static bool add_member(void *context, struct cursor environment)
 {
 	struct visible_choice *choice = context;
 	struct gpu_source *s = choice->s;
-	const char *list = procfs_environ_value(environ, "CUDA_VISIBLE_DEVICES");
-	const char *order = procfs_environ_value(environ, "CUDA_DEVICE_ORDER");
+	const char *list = procfs_environ_value(environment, "CUDA_VISIBLE_DEVICES");
+	const char *order = procfs_environ_value(environment, "CUDA_DEVICE_ORDER");
 	struct gpu_identity identities[NVML_MAX_GPUS];
 	enum gpu_visible own[NVML_MAX_GPUS] = {0};
 	size_t n = identify(s, identities);
