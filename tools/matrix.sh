@@ -183,6 +183,7 @@ for leg in "${legs[@]}"; do
 	cat "$log/output"
 	tail -n 1 "$log/output" | grep -oE '[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' \
 		>>"$log/counts" || {
+		echo "failed: $leg: it ended before its tests, as after a build that fails"
 		echo "$leg: 0 passed, 1 failed, 0 skipped"
 		echo '0 passed, 1 failed, 0 skipped' >>"$log/counts"
 		status=1
