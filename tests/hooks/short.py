@@ -268,7 +268,7 @@ def kept():
         passes(quick, 1)
         with torch.no_grad():
             first, second = passes(DataLoader(Even(), 1), 2)
-        assert first > 4 and second == 4, (first, second)
+        assert first >= 4 and second == 4, (first, second)
         if first < 20:
             continue  # a machine too busy to tell
         told = [value for key, value in said if key == "loader_validation_growth"]
