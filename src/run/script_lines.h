@@ -42,7 +42,8 @@ enum script_lines_of {
 const char *script_lines_name(enum script_lines_of of);
 // Loads lines; if the training process has none or is not known, those of the process with most
 // samples in its place. Returns 0 or -ENOMEM; then *ret is empty.
-int script_lines_load(const struct analysis *a, enum script_lines_of of, struct script_lines *ret);
+int script_lines_load(
+	const struct analysis *a, enum script_lines_of which, struct script_lines *ret);
 void script_lines_done(struct script_lines *shares);
 // The file's name, with its folder if another file in the list has the same name: "train.py" or
 // "model/train.py". Points into `file`.
