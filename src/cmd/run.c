@@ -59,7 +59,11 @@ static char **find_command(char **argv)
 		if (!o || is_demanded(o->key)) {
 			return NULL;
 		}
-		bool joined = word[0][1] == '-' ? strchr(*word, '=') != NULL : word[0][2] != '\0';
+		bool is_long = word[0][1] == '-';
+		bool joined = is_long ? strchr(*word, '=') != NULL : word[0][2] != '\0';
+		if (joined && !o->arg) { // a value that it does not take, or several letters
+			return NULL;
+		}
 		if (o->arg && !joined && !*++word) {
 			return NULL;
 		}

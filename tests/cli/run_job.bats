@@ -356,6 +356,8 @@ print(subprocess.run(sys.argv[1:], preexec_fn=interrupted).returncode)' \
 	[ "$output" = "the job" ]
 	[[ "$stderr" == "strain: not recording: strain-record is neither in "* ]]
 	STRAIN_HOME='' run -125 alone/strain run -o kept true
+	STRAIN_HOME='' run -125 alone/strain run --no-verdict=yes touch wrong # it takes no value
+	[ ! -e wrong ]
 	STRAIN_HOME='' run -125 alone/strain run --memory 1GiB true
 	STRAIN_HOME='' run -127 alone/strain run -- nosuchprogram
 }
