@@ -73,8 +73,7 @@ static void print_group(const struct source *source, const struct group *group)
 	print_interval(group->interval_ns);
 	const struct source *earlier = earlier_source(source, group->metrics);
 	if (earlier) {
-		printf("\n\nThe metrics of this group in [%s](#%s).\n", earlier->name,
-			earlier->name);
+		printf("\n\nThe same metrics as in [%s](#%s).\n", earlier->name, earlier->name);
 		return;
 	}
 	printf("\n\n| metric | kind | unit | description |\n| --- | --- | --- | --- |\n");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The files of amdgpu and kfd: a machine with one GPU, of which the input replaces files, some
-// before the source opens and the rest between two readings. A replacement is a byte for the file,
-// one for the length, and the contents.
+// The files of amdgpu and kfd: a machine with one GPU, of which the input replaces files. Its first
+// byte is the number of files that it replaces before the source opens; the others are replaced
+// between two readings. A replacement is a byte for the file, one for the length, and the contents.
 
 #include <errno.h>
 #include <fcntl.h>

@@ -409,7 +409,7 @@ static bool sleeps(struct amd_gpu *g)
 	       cursor_literal(&text, "suspend");
 }
 
-// Bits of hw.gpu's metric strain.gpu.throttle, from those of the table.
+// Bits of strain.gpu.throttle, from those of the table.
 static int64_t throttling_of(uint64_t bits)
 {
 	const uint64_t power = UINT64_C(0xff00ff), hot = UINT64_C(0x3fff00000000),
@@ -875,7 +875,7 @@ static bool name_of_list(struct amd_source *s, const struct amd_gpu *g, char *to
 	static const char *const lists[] = {"usr/share/libdrm/amdgpu.ids",
 		"opt/amdgpu/share/libdrm/amdgpu.ids", "opt/rocm/share/libdrm/amdgpu.ids"};
 	char path[96], device[16], revision[16], wanted[48];
-	struct cursor text, line, rest;
+	struct cursor text, line;
 	bool found = false;
 	snprintf(path, sizeof(path), "%s/device", g->folder);
 	bool known = file_read_line(s->root_fd, path, device, sizeof(device));
@@ -888,13 +888,12 @@ static bool name_of_list(struct amd_source *s, const struct amd_gpu *g, char *to
 		            host_file_read_to_end(&file, &text) == 0;
 		snprintf(wanted, sizeof(wanted), "%s,\t%s,\t", device + 2, revision + 2);
 		while (read && !found && cursor_line(&text, &line)) {
-			rest = line;
 			size_t length = strlen(wanted);
 			found = (size_t)(line.end - line.at) > length &&
 			        strncasecmp(line.at, wanted, length) == 0;
 			if (found) {
 				snprintf(to, size, "%.*s", (int)(line.end - line.at - length),
-					rest.at + length);
+					line.at + length);
 			}
 		}
 		host_file_close(&file);
