@@ -69,7 +69,7 @@ static struct estimate of_training(const struct advice_builder *b, struct estima
 }
 
 static void suggest(struct advice_builder *b, struct estimate gain, enum gain_kind kind,
-	struct text *action, struct text *basis)
+	double beyond, struct text *action, struct text *basis)
 {
 	gain = of_training(b, gain);
 	kind = kind_of(b, gain, kind);
@@ -83,6 +83,7 @@ static void suggest(struct advice_builder *b, struct estimate gain, enum gain_ki
 	keep(b, (struct suggestion){
 			.kind = kind,
 			.gain = kind == GAIN_UNKNOWN ? advice_no_gain : gain,
+			.beyond = beyond,
 			.action = text_steal(action),
 			.basis = text_steal(basis),
 			.settings = b->settings,
@@ -93,7 +94,7 @@ static void suggest(struct advice_builder *b, struct estimate gain, enum gain_ki
 void advice_suggest(
 	struct advice_builder *b, struct estimate gain, struct text *action, struct text *basis)
 {
-	suggest(b, gain, GAIN_ESTIMATED, action, basis);
+	suggest(b, gain, GAIN_ESTIMATED, NAN, action, basis);
 }
 
 // No change removes a cause altogether: for a cause with nearly all of the time, the bound says
@@ -102,8 +103,13 @@ void advice_suggest_at_most(
 	struct advice_builder *b, double share, struct text *action, struct text *basis)
 {
 	const struct estimate all = {share, NAN, NAN};
-	struct estimate gain = share < BOUND_SAYS ? advice_gain_of(all, 1) : advice_no_gain;
-	suggest(b, gain, GAIN_AT_MOST, action, basis);
+	struct estimate bound = advice_gain_of(all, 1);
+	if (share < BOUND_SAYS) {
+		suggest(b, bound, GAIN_AT_MOST, NAN, action, basis);
+	} else {
+		double beyond = b->direct ? of_training(b, bound).value : NAN;
+		suggest(b, advice_no_gain, GAIN_UNKNOWN, beyond, action, basis);
+	}
 }
 
 void advice_suggest_plain_at_most(
@@ -120,7 +126,7 @@ void advice_suggest_unknown(struct advice_builder *b, const char *action, const 
 	struct text what = {0}, why = {0};
 	text_append_string(&what, action);
 	text_append_string(&why, basis);
-	suggest(b, advice_no_gain, GAIN_UNKNOWN, &what, &why);
+	suggest(b, advice_no_gain, GAIN_UNKNOWN, NAN, &what, &why);
 }
 
 void advice_suggest_no_collections(struct advice_builder *b, double share)

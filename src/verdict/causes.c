@@ -217,11 +217,15 @@ enum confidence causes_confidence(const struct facts *f, const struct causes *c)
 
 // Advice ------------------------------------------------------------------------------------------
 
+static double promise(const struct suggestion *s)
+{
+	return isfinite(s->gain.value) ? s->gain.value : isfinite(s->beyond) ? s->beyond : 1;
+}
+
 static int suggestion_compare(const void *left, const void *right)
 {
 	const struct suggestion *one = left, *other = right;
-	double a = isfinite(one->gain.value) ? one->gain.value : 1;
-	double b = isfinite(other->gain.value) ? other->gain.value : 1;
+	double a = promise(one), b = promise(other);
 	// Estimates come before bounds: an estimate can be reached, a bound perhaps never.
 	int order = (one->kind != GAIN_ESTIMATED) - (other->kind != GAIN_ESTIMATED);
 	return order ? order : (a < b) - (a > b);
@@ -250,11 +254,11 @@ static void put_larger_first(struct verdict *v, size_t from)
 	double most = 1;
 	size_t front = 0;
 	for (size_t i = 0; i < from; i++) {
-		most = fmax(most, v->suggestions[i].gain.value);
+		most = fmax(most, promise(&v->suggestions[i]));
 	}
 	for (size_t i = from; i < v->n_suggestions; i++) {
 		struct suggestion moved = v->suggestions[i];
-		if (moved.gain.value > most) {
+		if (promise(&moved) > most) {
 			memmove(&v->suggestions[front + 1], &v->suggestions[front],
 				(i - front) * sizeof(moved));
 			v->suggestions[front++] = moved;

@@ -953,13 +953,20 @@ static void judge_by_causes(
 }
 
 // The suggestion that promises by far the most, if that is not the first one, which may be easier.
+// NULL: there is none, or the gain of the first is not known.
 static const struct suggestion *largest(const struct verdict *v)
 {
-	const struct suggestion *most = &v->suggestions[0];
+	const struct suggestion *most = NULL;
+	double promised = FAR_MORE * v->suggestions[0].gain.value;
 	for (size_t i = 1; i < v->n_suggestions; i++) {
-		most = v->suggestions[i].gain.value > most->gain.value ? &v->suggestions[i] : most;
+		const struct suggestion *s = &v->suggestions[i];
+		double gain = isfinite(s->beyond) ? s->beyond : s->gain.value;
+		if (gain >= promised) {
+			most = s;
+			promised = gain;
+		}
 	}
-	return most->gain.value >= FAR_MORE * v->suggestions[0].gain.value ? most : NULL;
+	return most;
 }
 
 // Sets `next` to the first thing to try: "train.py:42  num_workers 2 -> 4: about 1.9 times as
@@ -979,7 +986,8 @@ static void append_first(struct opinion *opinion, const struct verdict *v)
 		}
 		const struct suggestion *most = first->tried ? NULL : largest(v);
 		if (most) {
-			text_format(t, "; or %s: ", most->action);
+			text_format(t, "; or %s", most->action);
+			text_append_string(t, isfinite(most->gain.value) ? ": " : "");
 			advice_append_gain(t, most);
 		}
 	}

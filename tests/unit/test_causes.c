@@ -1986,6 +1986,21 @@ static void sequences_that_are_padded(void **state)
 	assert_int_equal(s->kind, GAIN_AT_MOST);
 	verdict_done(&v);
 
+	// of nearly all tokens: no figure, but before a smaller bound
+	v = (struct verdict){0};
+	f.padding = 0.995;
+	f.padding_common = 0.99;
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	s = &v.suggestions[0];
+	assert_says(s->action, "pad each batch only to its longest sequence");
+	assert_int_equal(s->kind, GAIN_UNKNOWN);
+	assert_true(isnan(s->gain.value));
+	assert_float_equal(s->beyond, 1 / (1 - padded * (1 - 1e-4)), 1e-6);
+	s = suggests(&v, "batch sequences of similar length"); // half of the rest
+	assert_float_equal(s->gain.value, 1 / (1 - padded * 0.75), 1e-3);
+	assert_true(isnan(s->beyond));
+	verdict_done(&v);
+
 	v = (struct verdict){0};
 	f.padding = 0.1;
 	f.padding_common = NAN;
