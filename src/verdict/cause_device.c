@@ -1778,24 +1778,16 @@ static void advise_sorting(struct advice_builder *b)
 	advice_suggest_at_most(b, fmax(share, line), &action, &basis);
 }
 
-static void advise_compute(struct advice_builder *b, const struct cause *cause)
+// Computing that the result does not need, each with evidence of its own.
+static void advise_unneeded(struct advice_builder *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
-	advise_beside_model(b);
-	advise_compile_limit(b);
 	advise_omitted(b);
 	advise_wasted(b);
 	advise_repeated(b);
-	advise_recomputed(b);
 	advise_padding(b, cause);
 	advise_embeddings(b);
 	advise_zeros(b);
-	advise_callbacks(b);
-	advise_own_backward(b);
-	advise_denormals(b);
-	advise_sorting(b);
-	(void)advise_outside_function(b, cause->share.value);
-	cause_advise_synced(b, NAN);
 	if (f->double_precision) {
 		advice_suggest_unknown(b,
 			f->framework == FRAMEWORK_JAX
@@ -1806,6 +1798,21 @@ static void advise_compute(struct advice_builder *b, const struct cause *cause)
 			"most samples of matrix kernels are in double-precision functions, which "
 			"take twice as long (convolutions: several times as long)");
 	}
+}
+
+static void advise_compute(struct advice_builder *b, const struct cause *cause)
+{
+	const struct facts *f = b->f;
+	advise_beside_model(b);
+	advise_compile_limit(b);
+	advise_unneeded(b, cause);
+	advise_recomputed(b);
+	advise_callbacks(b);
+	advise_own_backward(b);
+	advise_denormals(b);
+	advise_sorting(b);
+	(void)advise_outside_function(b, cause->share.value);
+	cause_advise_synced(b, NAN);
 	double idle = advice_idle_cpus(f) / f->ranks.n + f->main_cpus - cpus_while_computing(f);
 	if (!f->gpu.used && f->reference_blas) {
 		advise_blas(b);
@@ -1971,6 +1978,7 @@ const struct cause_kind cause_compute = {
 	.grounds = grounds_compute,
 	.say = say_compute,
 	.advise = advise_compute,
+	.advise_beside = advise_unneeded,
 };
 
 const struct cause_kind cause_transfer = {

@@ -60,6 +60,8 @@ struct cause_kind {
 	enum grounds (*grounds)(const struct facts *f);
 	void (*say)(struct text *t, const struct facts *f, const struct cause *cause);
 	void (*advise)(struct advice_builder *b, const struct cause *cause);
+	// Of first_only: what is advised also if it is not the first cause. NULL: nothing
+	void (*advise_beside)(struct advice_builder *b, const struct cause *cause);
 };
 
 extern const struct cause_kind cause_input, cause_input_sleep, cause_input_lock,

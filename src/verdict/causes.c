@@ -233,14 +233,18 @@ static int suggestion_compare(const void *left, const void *right)
 
 static void advise(struct advice_builder *b, const struct cause *cause, bool first_of_all)
 {
+	const struct cause_kind *kind = cause_kind(cause->bottleneck);
+	bool beside = kind->first_only && !first_of_all;
 	struct verdict *v = b->verdict;
 	size_t first = v->n_suggestions;
 	b->cause = cause->bottleneck;
 	b->direct = causes_direct(b->f, cause->bottleneck);
-	b->of_iterations = cause_kind(cause->bottleneck)->of == OF_ITERATIONS;
+	b->of_iterations = kind->of == OF_ITERATIONS;
 	b->minor = !first_of_all && cause->share.value < CERTAIN;
-	if (b->r == 0 && cause_kind(cause->bottleneck)->advise) {
-		cause_kind(cause->bottleneck)->advise(b, cause);
+	void (*give)(struct advice_builder *, const struct cause *) = beside ? kind->advise_beside
+	                                                                     : kind->advise;
+	if (b->r == 0 && give) {
+		give(b, cause);
 	}
 	if (v->n_suggestions > first + 1) {
 		qsort(v->suggestions + first, v->n_suggestions - first, sizeof(*v->suggestions),
@@ -300,8 +304,8 @@ static void advise_trend(struct advice_builder *b, const struct causes *c)
 }
 
 // Sorted by cause, and the largest gain first within a cause. Advice for a first cause only
-// (computing, start-up) remains last, unless a suggestion promises more than all
-// others (put_larger_first).
+// (computing, start-up), of which some is given beside others too, remains last, unless a
+// suggestion promises more than all others (put_larger_first).
 int causes_advise(const struct facts *f, const struct causes *c, struct verdict *ret)
 {
 	struct advice_builder builder = {.f = f, .found = c, .verdict = ret};
@@ -311,11 +315,13 @@ int causes_advise(const struct facts *f, const struct causes *c, struct verdict 
 			advise(&builder, &c->items[i], i == 0);
 		}
 	}
-	if (c->n > 0 && cause_kind(c->items[0].bottleneck)->first_only) {
-		size_t from = ret->n_suggestions;
-		advise(&builder, &c->items[0], true);
-		put_larger_first(ret, from);
+	size_t from = ret->n_suggestions;
+	for (size_t i = 0; i < c->n; i++) {
+		if (cause_kind(c->items[i].bottleneck)->first_only) {
+			advise(&builder, &c->items[i], i == 0);
+		}
 	}
+	put_larger_first(ret, from);
 	return builder.r;
 }
 

@@ -1911,6 +1911,35 @@ static void a_matrix_of_zeros_goes_into_the_model(void **state)
 	verdict_done(&v);
 }
 
+// Beside another cause, only what computing does needlessly is advised.
+static void needless_computing_beside_validation(void **state)
+{
+	(void)state;
+	struct facts f = computing();
+	struct causes c;
+	struct verdict v = {0};
+	add_samples(&f, CODE_KERNELS, 1);
+	f.code.share[CODE_KERNELS] = 0.6;
+	f.code.cpus = 1;
+	f.validation_s = 6; // of ten seconds
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_VALIDATION);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	size_t n = v.n_suggestions;
+	assert_null(suggests(&v, "faster CPUs"));
+	verdict_done(&v);
+
+	v = (struct verdict){0};
+	f.matrix_elements = 36e6;
+	f.matrix_zeros = 0.998;
+	f.double_precision = true;
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_non_null(suggests(&v, "pass the input matrix"));
+	assert_null(suggests(&v, "faster CPUs"));
+	assert_true(v.n_suggestions >= n + 1);
+	verdict_done(&v);
+}
+
 static void functions_that_watch_modules(void **state)
 {
 	(void)state;
@@ -2346,6 +2375,7 @@ int main(void)
 		cmocka_unit_test(denormal_numbers),
 		cmocka_unit_test(passes_that_keep_the_graph),
 		cmocka_unit_test(a_matrix_of_zeros_goes_into_the_model),
+		cmocka_unit_test(needless_computing_beside_validation),
 		cmocka_unit_test(functions_that_watch_modules),
 		cmocka_unit_test(sequences_that_are_padded),
 		cmocka_unit_test(operations_one_by_one),
