@@ -478,6 +478,41 @@ static void test_an_oom_kill_is_an_event(void **state)
 	source_cgroup.close(r->source);
 }
 
+// A step of Slurm's on a v1 machine, whose limits of memory, and of memory and swap, are the same.
+#define STEP "sys/fs/cgroup/memory/slurm/step/"
+
+static void test_an_oom_kill_at_a_limit_of_memory_and_swap(void **state)
+{
+	static char directory[] = STEP "task";
+	static const struct job_cgroup task = {.version = 1, .memory = directory};
+	struct run *r = *state;
+	write_text(r, "proc/self/cgroup", "4:memory:/slurm/step/task\n");
+	write_text(r, "proc/self/mountinfo",
+		"35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
+	write_text(r, STEP "memory.limit_in_bytes", "104857600\n");
+	write_text(r, STEP "memory.failcnt", "0\n");
+	write_text(r, STEP "memory.memsw.limit_in_bytes", "104857600\n");
+	write_text(r, STEP "memory.memsw.max_usage_in_bytes", "52428800\n");
+	write_text(r, STEP "task/memory.limit_in_bytes", "9223372036854771712\n");
+	write_text(r, STEP "task/memory.oom_control", "under_oom 0\noom_kill 0\n");
+	write_text(r, STEP "task/memory.usage_in_bytes", "4096\n");
+	write_text(r, STEP "task/memory.stat", "rss 4096\ncache 0\n");
+	r->context.cgroup = &task;
+	open_source(r, &source_cgroup);
+	read_group(r, &source_cgroup, GROUP_MEMORY);
+	assert_string_equal(r->event, "");
+	// Half of it was used: the machine's memory ended.
+	write_text(r, STEP "task/memory.oom_control", "under_oom 0\noom_kill 1\n");
+	read_group(r, &source_cgroup, GROUP_MEMORY);
+	assert_non_null(strstr(r->event, "the machine's memory was used up"));
+	// The limit was reached, and no count of it changed.
+	write_text(r, STEP "memory.memsw.max_usage_in_bytes", "104853504\n");
+	write_text(r, STEP "task/memory.oom_control", "under_oom 0\noom_kill 2\n");
+	read_group(r, &source_cgroup, GROUP_MEMORY);
+	assert_non_null(strstr(r->event, "set by /sys/fs/cgroup/memory/slurm/step"));
+	source_cgroup.close(r->source);
+}
+
 // v2 hands controllers down only from where no process is: the recorder has stepped aside, into a
 // cgroup beside the job's.
 static void test_the_limit_of_the_job_beside_the_recorder(void **state)
@@ -577,6 +612,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			test_pressure_that_opens_and_cannot_be_read, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_an_oom_kill_is_an_event, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_an_oom_kill_at_a_limit_of_memory_and_swap, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			test_the_limit_of_the_job_beside_the_recorder, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(

@@ -367,8 +367,16 @@ bool cpu_quota_read(struct cpu_quota *q, struct cpu_quota_counts *ret)
 // The kernel counts kills in the cgroup of the victim: the job's own, else the one that the job
 // shares. The limit that caused them can be that of any cgroup above. That cgroup counts how often
 // it reached its limit; if this count has not changed, the machine itself had no memory left.
+//
+// v1 can limit memory and swap together (memory.memsw), and checks that limit first: where both are
+// the same (Slurm's ConstrainSwapSpace), the count of the memory alone does not change. Linux 6.18
+// counts neither, so the high-water mark tells whether the limit was reached.
+
+#define NEAR_LIMIT (INT64_C(2) << 20) // a huge page, the largest that can be refused
 
 struct out_of_memory {
+	int root_fd;
+	bool can_limit_swap; // memory and swap together: v1
 	struct host_file kills_file;
 	struct host_file hits_file; // of the directory that sets the limit; closed: no limit
 	const char *hits_key; // in hits_file; NULL: the file has only the number
@@ -410,6 +418,17 @@ static int64_t out_of_memory_limit_hits(struct out_of_memory *o)
 	return read_value(&o->hits_file, o->hits_key);
 }
 
+static int64_t read_number(int root_fd, const char *directory, const char *name)
+{
+	char buffer[64];
+	struct cursor text;
+	int64_t number;
+	return cgroupfs_read(root_fd, directory, name, buffer, sizeof(buffer), &text, NULL) == 0 &&
+	                       cursor_i64(&text, &number)
+	               ? number
+	               : VALUE_MISSING;
+}
+
 // Starts watching the limit of `places`, and the kills in `directory` (the job's own cgroup of this
 // version) or, if that is NULL, in the cgroup that the job shares. Files that cannot be opened give
 // VALUE_MISSING from then on.
@@ -417,7 +436,9 @@ static void out_of_memory_open(struct out_of_memory *o, int root_fd, const char 
 	int version, const struct cgroup_places *places)
 {
 	const struct cgroup_place *place = cgroup_place_of(places, CGROUP_MEMORY);
-	*o = (struct out_of_memory){.kills_file = HOST_FILE_CLOSED,
+	*o = (struct out_of_memory){.root_fd = root_fd,
+		.can_limit_swap = place->version == 1,
+		.kills_file = HOST_FILE_CLOSED,
 		.hits_file = HOST_FILE_CLOSED,
 		.shared = !directory,
 		.hits_key = place->version == 2 ? "max" : NULL};
@@ -446,13 +467,25 @@ static void out_of_memory_close(struct out_of_memory *o)
 	o->limit_directory = NULL;
 }
 
+// Whether memory and swap together have reached their limit, in the cgroup that limits the memory.
+static bool has_reached_swap_limit(const struct out_of_memory *o)
+{
+	if (!o->can_limit_swap || !o->limit_directory) {
+		return false;
+	}
+	int64_t limit = read_number(o->root_fd, o->limit_directory, "memory.memsw.limit_in_bytes");
+	int64_t most = read_number(
+		o->root_fd, o->limit_directory, "memory.memsw.max_usage_in_bytes");
+	return limit >= 0 && most >= 0 && limit - most <= NEAR_LIMIT;
+}
+
 static void append_why(struct out_of_memory *o, struct text *t)
 {
 	int64_t hits = out_of_memory_limit_hits(o);
 	char limit[32];
 	if (hits == VALUE_MISSING || o->hits == VALUE_MISSING) {
 		text_append_string(t, " for lack of memory");
-	} else if (hits == o->hits) {
+	} else if (hits == o->hits && !has_reached_swap_limit(o)) {
 		text_append_string(t, ": the machine's memory was used up");
 	} else {
 		double bytes = (double)o->limit_bytes;
