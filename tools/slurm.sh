@@ -10,9 +10,16 @@
 # otherwise does not start without --insecure: it would listen on a network. Nor does it start for root.
 # With --insecure, it ends after an hour.
 #
+# With --cgroup, which only root can start, it is as on a cluster: jobs of all users, each as the user
+# that submits it, tracked and limited by cgroups of version 1 (proctrack/cgroup, task/cgroup). It
+# checks identities by a munged of its own, with a key that only root reads. Its nodes have the first
+# numbers of which no cgroup exists, since several nodes and several Slurms share the machine's cgroups.
+#
 #   tools/slurm.sh start DIR [--nodes 3] [--cpus 4] [--memory 4096] [--gpus 0] [--with FILE] [--insecure]
+#                            [--cgroup]
 #                                       memory: MiB of a node; gpus: of a node, which it only counts;
-#                                       FILE: further lines of slurm.conf
+#                                       FILE: further lines of slurm.conf;
+#                                       with --cgroup cpus are at most, and if not given, the machine's
 #   tools/slurm.sh status DIR
 #   tools/slurm.sh kill DIR node2       a node dies, with all that runs on it; or the controller ends
 #   tools/slurm.sh revive DIR node2     it is started again
@@ -26,13 +33,22 @@
 
 set -eu
 
+cgroup_root=/sys/fs/cgroup
+controllers=(freezer memory cpuset cpuacct) # that Slurm uses
+
 fail() {
 	printf 'slurm.sh: %s\n' "$*" >&2
 	exit 1
 }
 
+# The same, with the status of tests that are skipped: this machine cannot do it.
+fail_here() {
+	printf 'slurm.sh: %s\n' "$*" >&2
+	exit 77
+}
+
 usage() {
-	fail 'expected start|stop|status DIR [--nodes N] [--cpus N] [--memory MIB] [--gpus N] [--with FILE] [--insecure], or kill|revive DIR NODE'
+	fail 'expected start|stop|status DIR [--nodes N] [--cpus N] [--memory MIB] [--gpus N] [--with FILE] [--insecure] [--cgroup], or kill|revive DIR NODE'
 }
 
 # The 22nd field of stat; a name may have blanks and brackets. Empty: no such process, or a zombie.
@@ -141,8 +157,50 @@ can_bind_cpus() {
 	[ "$(id -u)" = 0 ]
 }
 
-write_configuration() { # NODES CPUS MEMORY GPUS ADDRESS, of loopback; or '' for all interfaces
-	local ports i user address=${5:-127.0.0.1}
+# Who is who, and how jobs are kept together.
+write_plugins() {
+	if [ -e "$dir/cgroups" ]; then
+		write_cgroup_plugins
+		return
+	fi
+	cat <<-END
+		AuthType=auth/none
+		CredType=cred/none
+		CryptoType=crypto/none
+		ProctrackType=proctrack/linuxproc
+		TaskPlugin=task/$(can_bind_cpus && echo affinity || echo none)
+		JobAcctGatherType=jobacct_gather/linux
+		JobAcctGatherParams=OverMemoryKill
+	END
+}
+
+# The same as on a cluster. The kernel limits the memory, not OverMemoryKill.
+write_cgroup_plugins() {
+	cat <<-END
+		AuthType=auth/munge
+		AuthInfo=socket=$dir/munge/socket
+		CredType=cred/munge
+		ProctrackType=proctrack/cgroup
+		TaskPlugin=task/affinity,task/cgroup
+		JobAcctGatherType=jobacct_gather/cgroup
+	END
+}
+
+write_cgroup_configuration() {
+	cat <<-END
+		CgroupPlugin=cgroup/v1
+		CgroupMountpoint=$cgroup_root
+		CgroupAutomount=no
+		ConstrainCores=yes
+		ConstrainRAMSpace=yes
+		ConstrainSwapSpace=yes
+		AllowedSwapSpace=0
+	END
+}
+
+# NODES CPUS MEMORY GPUS ADDRESS NAME...: the address is one of loopback, or '' for all interfaces.
+write_configuration() {
+	local ports i user names=("${@:6}") address=${5:-127.0.0.1}
 	user=$(id -un)
 	read -ra ports <<<"$(free_ports $(($1 + 1)))"
 	cat <<-END
@@ -152,16 +210,10 @@ write_configuration() { # NODES CPUS MEMORY GPUS ADDRESS, of loopback; or '' for
 		SlurmUser=$user
 		SlurmdUser=$user
 		SlurmctldPort=${ports[0]}
-		AuthType=auth/none
-		CredType=cred/none
-		CryptoType=crypto/none
-		ProctrackType=proctrack/linuxproc
-		TaskPlugin=task/$(can_bind_cpus && echo affinity || echo none)
+		$(write_plugins)
 		SelectType=select/cons_tres
 		SelectTypeParameters=CR_Core_Memory
-		JobAcctGatherType=jobacct_gather/linux
 		JobAcctGatherFrequency=task=1
-		JobAcctGatherParams=OverMemoryKill
 		AccountingStorageType=accounting_storage/none
 		JobCompType=jobcomp/none
 		MpiDefault=none
@@ -187,18 +239,90 @@ write_configuration() { # NODES CPUS MEMORY GPUS ADDRESS, of loopback; or '' for
 		MailProg=/bin/true
 		GresTypes=gpu
 	END
-	for ((i = 1; i <= $1; i++)); do
-		printf 'NodeName=node%d NodeHostname=localhost NodeAddr=%s Port=%d CPUs=%d RealMemory=%d Gres=gpu:%d\n' \
-			"$i" "$address" "${ports[i]}" "$2" "$3" "$4"
+	for ((i = 0; i < $1; i++)); do
+		printf 'NodeName=%s NodeHostname=localhost NodeAddr=%s Port=%d CPUs=%d RealMemory=%d Gres=gpu:%d\n' \
+			"${names[i]}" "$address" "${ports[i + 1]}" "$2" "$3" "$4"
 	done
 	# A job of the first takes the place of jobs of the others.
 	cat <<-END
 		PreemptType=preempt/partition_prio
 		PreemptMode=REQUEUE
-		PartitionName=main Nodes=node[1-$1] Default=YES PriorityTier=9 PreemptMode=OFF
-		PartitionName=requeued Nodes=node[1-$1] PriorityTier=1 PreemptMode=REQUEUE
-		PartitionName=cancelled Nodes=node[1-$1] PriorityTier=1 PreemptMode=CANCEL
+		PartitionName=main Nodes=ALL Default=YES PriorityTier=9 PreemptMode=OFF
+		PartitionName=requeued Nodes=ALL PriorityTier=1 PreemptMode=REQUEUE
+		PartitionName=cancelled Nodes=ALL PriorityTier=1 PreemptMode=CANCEL
 	END
+}
+
+# The folders that slurmd creates for a node in a build with MULTIPLE_SLURMD (Debian's).
+cgroups_of() { # NODE
+	local controller
+	for controller in "${controllers[@]}"; do
+		echo "$cgroup_root/$controller/slurm_$1"
+	done
+}
+
+# Takes the first free numbers for nodes. A folder of each is created now, so that no other Slurm takes it.
+claim_nodes() { # N
+	local number=0 claimed=0 folder is_free
+	while [ $claimed -lt "$1" ]; do
+		number=$((number + 1))
+		if [ $number -gt 99 ]; then
+			stop
+			fail "$cgroup_root/*/slurm_node*: all 99 numbers are taken; remove the cgroups of Slurms that were killed (rmdir)"
+		fi
+		is_free=1
+		for folder in $(cgroups_of "node$number"); do
+			[ ! -e "$folder" ] || is_free=
+		done
+		folder=$cgroup_root/freezer/slurm_node$number
+		if [ -n "$is_free" ] && mkdir "$folder" 2>/dev/null; then
+			echo "node$number" >>"$dir/cgroups"
+			claimed=$((claimed + 1))
+		fi
+	done
+}
+
+# Ends with status 77 where this machine has no such cgroups, or not for this user.
+check_cgroups() {
+	local controller probe=$cgroup_root/freezer/slurm_probe.$$
+	[ "$(id -u)" = 0 ] || fail_here '--cgroup: only root can start jobs of all users'
+	for controller in "${controllers[@]}"; do
+		[ -e "$cgroup_root/$controller/tasks" ] ||
+			fail_here "--cgroup: no cgroups of version 1 for $controller in $cgroup_root/$controller"
+	done
+	mkdir "$probe" 2>/dev/null || fail_here "--cgroup: cannot create a cgroup in $cgroup_root/freezer"
+	rmdir "$probe"
+	command -v munged >/dev/null || fail_here 'munged is not installed (tools/install.sh test)'
+}
+
+# Kills what is in the cgroups of nodes; what is frozen dies only when thawed.
+end_in_cgroups() { # NODE...
+	local node state pids
+	for node; do
+		find "$cgroup_root/freezer/slurm_$node" -depth -name freezer.state 2>/dev/null | while read -r state; do
+			echo THAWED >"$state" || true
+		done
+		pids=$(find "$cgroup_root/freezer/slurm_$node" -name cgroup.procs -exec cat {} + 2>/dev/null)
+		# shellcheck disable=SC2086
+		[ -z "$pids" ] || kill -KILL $pids 2>/dev/null || true
+	done
+}
+
+# Removes the cgroups of nodes; fails while a process is in one.
+remove_cgroups() { # NODE...
+	local node folder
+	end_in_cgroups "$@"
+	for node; do
+		for folder in $(cgroups_of "$node"); do
+			[ ! -e "$folder" ] || find "$folder" -depth -type d -exec rmdir {} + 2>/dev/null || true
+			[ ! -e "$folder" ] || return 1
+		done
+	done
+}
+
+# The nodes that have cgroups of this Slurm. Only from a file of our own: root acts on it.
+nodes_with_cgroups() {
+	[ ! -e "$dir/cgroups" ] || [ ! -O "$dir/cgroups" ] || grep -xE 'node[0-9]+' "$dir/cgroups" || true
 }
 
 idle() { # N
@@ -215,13 +339,47 @@ start_node() { # NAME
 	start_daemon "$1" slurmd -D -f "$dir/slurm.conf" -N "$1"
 }
 
+start_munge() {
+	mkdir -p "$dir/munge"
+	chmod 755 "$dir/munge" # its socket is for all users, its key for none
+	(umask 077 && head -c 1024 /dev/urandom >"$dir/munge/key")
+	start_daemon munge munged --foreground --key-file="$dir/munge/key" --socket="$dir/munge/socket" \
+		--pid-file="$dir/munge/pid" --log-file="$dir/munge/log" --seed-file="$dir/munge/seed"
+	await 30 test -S "$dir/munge/socket"
+}
+
+# Users can reach the folder of what root starts, but cannot change it, or put another in its place.
+make_safe_folder() {
+	local folder
+	(umask 022 && mkdir -p "$dir")
+	folder=$(realpath "$dir")
+	! is_writable_for_others "$folder" ||
+		fail "$dir: with --cgroup, only root may be able to write there"
+	while [ "$folder" != / ]; do
+		folder=$(dirname "$folder")
+		[ -k "$folder" ] || ! is_writable_for_others "$folder" ||
+			fail "$dir: with --cgroup, only root may be able to replace it; others can write to $folder"
+	done
+	setpriv --reuid 65534 --regid 65534 --clear-groups test -x "$dir" ||
+		fail "$dir: other users cannot reach it, and so cannot submit jobs"
+}
+
+is_writable_for_others() { # FOLDER
+	[ ! -O "$1" ] || [ -n "$(find "$1" -maxdepth 0 -perm /022)" ]
+}
+
 start() {
-	local nodes=3 cpus=4 memory=4096 gpus=0 with=/dev/null insecure='' address i
+	local nodes=3 cpus='' memory=4096 gpus=0 with=/dev/null insecure='' cgroup='' address i names
 	local devices=(/dev/null /dev/zero /dev/full /dev/random)
 	while [ $# -gt 0 ]; do
 		case $1 in
 		--insecure)
 			insecure=1
+			shift
+			continue
+			;;
+		--cgroup)
+			cgroup=1
 			shift
 			continue
 			;;
@@ -237,29 +395,44 @@ start() {
 	for i in slurmctld slurmd sinfo scontrol scancel; do
 		command -v "$i" >/dev/null || fail "$i is not installed (tools/install.sh test)"
 	done
+	[ -z "$cgroup" ] || check_cgroups
 	address=$(loopback_of_name)
 	if [ -z "$insecure" ]; then
-		[ "$(id -u)" != 0 ] ||
-			fail 'any user of this machine could run commands as root; start it as another user (or --insecure)'
+		[ "$(id -u)" != 0 ] || [ -n "$cgroup" ] ||
+			fail 'any user of this machine could run commands as root; start it as another user, or with --cgroup, which checks identities (or --insecure)'
+		[ -n "$address" ] || [ -z "$cgroup" ] ||
+			fail "the address of the name of this machine, $(hostname), is not 127.*: Slurm would listen on the network (--insecure starts it)"
 		[ -n "$address" ] ||
 			fail "anyone who reaches this machine could run commands as you: the address of its name, $(hostname), is not 127.* (--insecure starts it)"
 	fi
 	if [ -e "$dir/pids" ] && [ -n "$(marked controller)" ]; then
 		fail "$dir: a Slurm runs there (tools/slurm.sh stop $dir)"
 	fi
+	[ "$gpus" -le ${#devices[@]} ] || fail "--gpus: at most ${#devices[@]}"
+	[ -z "$cgroup" ] || [ "${cpus:-1}" -le "$(nproc)" ] ||
+		fail "--cpus: with --cgroup at most $(nproc), as many as this machine has"
+	[ ! -e "$dir/cgroups" ] || fail "$dir: cgroups of an earlier Slurm are left (tools/slurm.sh stop $dir)"
+	[ -z "$cgroup" ] || make_safe_folder
 	mkdir -p "$dir/state"
 	: >"$dir/pids"
 	rm -f "$dir/insecure"
 	[ -z "$insecure" ] || : >"$dir/insecure"
-	write_configuration "$nodes" "$cpus" "$memory" "$gpus" "$address" >"$dir/slurm.conf"
+	mapfile -t names < <(seq -f 'node%g' "$nodes")
+	if [ -n "$cgroup" ]; then
+		claim_nodes "$nodes"
+		mapfile -t names <"$dir/cgroups"
+		write_cgroup_configuration >"$dir/cgroup.conf"
+		cpus=${cpus:-$(nproc)}
+	fi
+	write_configuration "$nodes" "${cpus:-4}" "$memory" "$gpus" "$address" "${names[@]}" >"$dir/slurm.conf"
 	# Slurm wants a device for each GPU. It opens none, and keeps no job from one here.
-	[ "$gpus" -le ${#devices[@]} ] || fail "--gpus: at most ${#devices[@]}"
 	: >"$dir/gres.conf"
 	[ "$gpus" = 0 ] || printf 'Name=gpu File=%s\n' "${devices[@]:0:gpus}" >"$dir/gres.conf"
 	cat "$with" >>"$dir/slurm.conf"
+	[ -z "$cgroup" ] || start_munge || true # no node becomes idle, below
 	start_controller
-	for ((i = 1; i <= nodes; i++)); do
-		start_node "node$i"
+	for i in "${names[@]}"; do
+		start_node "$i"
 	done
 	if ! await 30 idle "$nodes"; then
 		tail -n 5 "$dir"/*.log "$dir"/*.out >&2 || true
@@ -287,7 +460,7 @@ none_marked() {
 stop() {
 	[ -e "$dir/pids" ] || return 0
 	if [ -n "$(marked controller)" ]; then
-		timeout 10 scancel --user="$(id -un)" 2>/dev/null || true
+		timeout 10 squeue -h -o %A 2>/dev/null | sort -u | timeout 10 xargs -r scancel 2>/dev/null || true
 		await 5 no_jobs || true
 	fi
 	# shellcheck disable=SC2046
@@ -299,7 +472,9 @@ stop() {
 	fi
 	# shellcheck disable=SC2046
 	kill -KILL $(of_jobs) 2>/dev/null || true
-	rm -f "$dir/pids"
+	# shellcheck disable=SC2046
+	await 10 remove_cgroups $(nodes_with_cgroups) || fail "$dir: some of its cgroups are left"
+	rm -f "$dir/pids" "$dir/cgroups"
 }
 
 status() {
@@ -317,12 +492,15 @@ is_gone() { # NAME
 }
 
 kill_node() {
-	grep -q "^$1 " "$dir/pids" || fail "$dir: no node $1"
+	if [ "$1" = munge ] || ! grep -q "^$1 " "$dir/pids"; then
+		fail "$dir: no node $1"
+	fi
 	if [ "$1" = controller ]; then
 		end_all TERM "$1" # killed, it forgets jobs of the last seconds
 		await 20 is_gone "$1" || end_all KILL "$1"
 	else
 		end_all KILL "$1"
+		[ -z "$(nodes_with_cgroups)" ] || end_in_cgroups "$1"
 	fi
 	await 5 is_gone "$1" || fail "$dir: $1 does not end"
 	sed -i "/^$1 /d" "$dir/pids"
