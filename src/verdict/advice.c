@@ -69,7 +69,7 @@ static struct estimate of_training(const struct advice_builder *b, struct estima
 }
 
 static void suggest(struct advice_builder *b, struct estimate gain, enum gain_kind kind,
-	double beyond, struct text *action, struct text *basis)
+	double hidden_bound, struct text *action, struct text *basis)
 {
 	gain = of_training(b, gain);
 	kind = kind_of(b, gain, kind);
@@ -83,7 +83,7 @@ static void suggest(struct advice_builder *b, struct estimate gain, enum gain_ki
 	keep(b, (struct suggestion){
 			.kind = kind,
 			.gain = kind == GAIN_UNKNOWN ? advice_no_gain : gain,
-			.beyond = beyond,
+			.hidden_bound = hidden_bound,
 			.action = text_steal(action),
 			.basis = text_steal(basis),
 			.settings = b->settings,
@@ -107,8 +107,8 @@ void advice_suggest_at_most(
 	if (share < BOUND_SAYS) {
 		suggest(b, bound, GAIN_AT_MOST, NAN, action, basis);
 	} else {
-		double beyond = b->direct ? of_training(b, bound).value : NAN;
-		suggest(b, advice_no_gain, GAIN_UNKNOWN, beyond, action, basis);
+		double hidden_bound = b->direct ? of_training(b, bound).value : NAN;
+		suggest(b, advice_no_gain, GAIN_UNKNOWN, hidden_bound, action, basis);
 	}
 }
 
@@ -162,6 +162,11 @@ struct estimate advice_gain_of(struct estimate share, double part)
 }
 
 const struct estimate advice_no_gain = {NAN, NAN, NAN};
+
+double advice_rank(const struct suggestion *s)
+{
+	return isfinite(s->gain.value) ? s->gain.value : s->hidden_bound;
+}
 
 // Workers -----------------------------------------------------------------------------------------
 

@@ -39,6 +39,8 @@ void advice_set(struct advice_builder *b, unsigned choice, enum setting_kind kin
 // The speed-up if `part` of a share of the time is removed.
 struct estimate advice_gain_of(struct estimate share, double part);
 extern const struct estimate advice_no_gain;
+// What suggestions are ordered by: the gain, or else the bound that is not shown; NAN: neither.
+double advice_rank(const struct suggestion *s);
 // CPUs that nobody uses, of those that the job may use.
 double advice_idle_cpus(const struct facts *f);
 // "1.2 of 4 CPUs idle", "no CPU is idle".

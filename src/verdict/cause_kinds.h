@@ -60,7 +60,7 @@ struct cause_kind {
 	enum grounds (*grounds)(const struct facts *f);
 	void (*say)(struct text *t, const struct facts *f, const struct cause *cause);
 	void (*advise)(struct advice_builder *b, const struct cause *cause);
-	// Of first_only: what is advised also if it is not the first cause. NULL: nothing
+	// With first_only: the advice that is also given if it is not the first cause. NULL: none
 	void (*advise_beside)(struct advice_builder *b, const struct cause *cause);
 };
 

@@ -217,15 +217,10 @@ enum confidence causes_confidence(const struct facts *f, const struct causes *c)
 
 // Advice ------------------------------------------------------------------------------------------
 
-static double promise(const struct suggestion *s)
-{
-	return isfinite(s->gain.value) ? s->gain.value : isfinite(s->beyond) ? s->beyond : 1;
-}
-
 static int suggestion_compare(const void *left, const void *right)
 {
 	const struct suggestion *one = left, *other = right;
-	double a = promise(one), b = promise(other);
+	double a = fmax(1, advice_rank(one)), b = fmax(1, advice_rank(other));
 	// Estimates come before bounds: an estimate can be reached, a bound perhaps never.
 	int order = (one->kind != GAIN_ESTIMATED) - (other->kind != GAIN_ESTIMATED);
 	return order ? order : (a < b) - (a > b);
@@ -258,11 +253,11 @@ static void put_larger_first(struct verdict *v, size_t from)
 	double most = 1;
 	size_t front = 0;
 	for (size_t i = 0; i < from; i++) {
-		most = fmax(most, promise(&v->suggestions[i]));
+		most = fmax(most, advice_rank(&v->suggestions[i]));
 	}
 	for (size_t i = from; i < v->n_suggestions; i++) {
 		struct suggestion moved = v->suggestions[i];
-		if (promise(&moved) > most) {
+		if (advice_rank(&moved) > most) {
 			memmove(&v->suggestions[front + 1], &v->suggestions[front],
 				(i - front) * sizeof(moved));
 			v->suggestions[front++] = moved;
@@ -303,8 +298,8 @@ static void advise_trend(struct advice_builder *b, const struct causes *c)
 	advice_suggest(b, advice_gain_of(longer, 1), &action, &basis);
 }
 
-// Sorted by cause, and the largest gain first within a cause. Advice for a first cause only
-// (computing, start-up), of which some is given beside others too, remains last, unless a
+// Sorted by cause, and the largest gain first within a cause. Advice of causes that are advised
+// only if they are first (computing, start-up), or in part otherwise, remains last, unless a
 // suggestion promises more than all others (put_larger_first).
 int causes_advise(const struct facts *f, const struct causes *c, struct verdict *ret)
 {

@@ -123,9 +123,9 @@ enum gain_kind {
 struct suggestion {
 	enum gain_kind kind;
 	struct estimate gain; // times faster; NAN: not known
-	// The bound of the gain, where it is so large that it says nothing, and `gain` is not known
-	// (BOUND_SAYS); else NAN
-	double beyond;
+	// An upper bound that is too large to be shown (BOUND_SAYS) and only decides the order of
+	// suggestions; `gain` is then not known. NAN: there is none
+	double hidden_bound;
 	char *action; // "train.py:42  num_workers 2 -> 4"
 	char *basis; // the reason for the gain
 	// The part that needs no edit: `strain advise --try` tries each choice. Empty: it cannot be

@@ -956,17 +956,12 @@ static void judge_by_causes(
 // NULL: there is none, or the gain of the first is not known.
 static const struct suggestion *largest(const struct verdict *v)
 {
-	const struct suggestion *most = NULL;
-	double promised = FAR_MORE * v->suggestions[0].gain.value;
+	const struct suggestion *most = &v->suggestions[0];
 	for (size_t i = 1; i < v->n_suggestions; i++) {
 		const struct suggestion *s = &v->suggestions[i];
-		double gain = isfinite(s->beyond) ? s->beyond : s->gain.value;
-		if (gain >= promised) {
-			most = s;
-			promised = gain;
-		}
+		most = advice_rank(s) > advice_rank(most) ? s : most;
 	}
-	return most;
+	return advice_rank(most) >= FAR_MORE * v->suggestions[0].gain.value ? most : NULL;
 }
 
 // Sets `next` to the first thing to try: "train.py:42  num_workers 2 -> 4: about 1.9 times as

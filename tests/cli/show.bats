@@ -114,6 +114,18 @@ setup() {
 	EOF
 }
 
+@test "the line to try also has advice whose cause takes nearly all of the time, without a figure" {
+	"$STRAIN" show --json "$SOURCE_ROOT/tests/truth/logistic.strain" >"$BATS_TEST_TMPDIR/run.json"
+	python3 - "$BATS_TEST_TMPDIR/run.json" <<-'EOF'
+		import json, sys
+		verdict = json.load(open(sys.argv[1]))["verdict"]
+		first, second = verdict["suggestions"][:2]
+		assert 1 < first["times_faster"]["value"] < 2 and second["gain"] == "unknown", (first, second)
+		assert verdict["next"].startswith("to try: " + first["action"]), verdict["next"]
+		assert verdict["next"].endswith("; or " + second["action"]), verdict["next"]
+	EOF
+}
+
 @test "why no CPU time was sampled is one line" {
 	# Why there are no samples, as --json has it: also in `show`, on a line of its own.
 	not_sampled() { # RUN

@@ -1911,7 +1911,7 @@ static void a_matrix_of_zeros_goes_into_the_model(void **state)
 	verdict_done(&v);
 }
 
-// Beside another cause, only what computing does needlessly is advised.
+// If another cause is first, only advice against unneeded computing is given.
 static void needless_computing_beside_validation(void **state)
 {
 	(void)state;
@@ -1925,7 +1925,8 @@ static void needless_computing_beside_validation(void **state)
 	causes_find(&f, &c);
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_VALIDATION);
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
-	size_t n = v.n_suggestions;
+	assert_null(suggests(&v, "pass the input matrix"));
+	assert_null(suggests(&v, "compute with float32"));
 	assert_null(suggests(&v, "faster CPUs"));
 	verdict_done(&v);
 
@@ -1935,8 +1936,8 @@ static void needless_computing_beside_validation(void **state)
 	f.double_precision = true;
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_non_null(suggests(&v, "pass the input matrix"));
+	assert_non_null(suggests(&v, "compute with float32"));
 	assert_null(suggests(&v, "faster CPUs"));
-	assert_true(v.n_suggestions >= n + 1);
 	verdict_done(&v);
 }
 
@@ -2024,10 +2025,10 @@ static void sequences_that_are_padded(void **state)
 	assert_says(s->action, "pad each batch only to its longest sequence");
 	assert_int_equal(s->kind, GAIN_UNKNOWN);
 	assert_true(isnan(s->gain.value));
-	assert_float_equal(s->beyond, 1 / (1 - padded * (1 - 1e-4)), 1e-6);
+	assert_float_equal(s->hidden_bound, 1 / (1 - padded * (1 - 1e-4)), 1e-6);
 	s = suggests(&v, "batch sequences of similar length"); // half of the rest
 	assert_float_equal(s->gain.value, 1 / (1 - padded * 0.75), 1e-3);
-	assert_true(isnan(s->beyond));
+	assert_true(isnan(s->hidden_bound));
 	verdict_done(&v);
 
 	v = (struct verdict){0};
