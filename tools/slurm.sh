@@ -7,8 +7,8 @@
 # It checks nobody's identity (auth/none): WHOEVER REACHES ITS PORTS CAN RUN COMMANDS AS YOU. These are
 # all users of this machine, so use it where you trust them, and stop it afterwards. It listens on the
 # loopback interface if that has the address of this machine's name (Slurm binds to no other), and
-# otherwise does not start without --insecure: it would listen on a network. Nor does it start for root.
-# With --insecure, it ends after an hour.
+# otherwise does not start without --insecure: it would listen on a network. For root, it starts only with
+# --cgroup or --insecure. With --insecure, it ends after an hour.
 #
 # With --cgroup, which only root can start, it is as on a cluster: jobs of all users, each as the user
 # that submits it, tracked and limited by cgroups of version 1 (proctrack/cgroup, task/cgroup). It

@@ -370,7 +370,9 @@ bool cpu_quota_read(struct cpu_quota *q, struct cpu_quota_counts *ret)
 //
 // v1 can limit memory and swap together (memory.memsw), and checks that limit first: where both are
 // the same (Slurm's ConstrainSwapSpace), the count of the memory alone does not change. Linux 6.18
-// counts neither, so the high-water mark tells whether the limit was reached.
+// counts neither, so the high-water mark tells whether the limit was reached. The page cache counts
+// too: a job that has filled it reached its limit before, and a kill because the machine's memory
+// was used up is then taken for one at the limit.
 
 #define NEAR_LIMIT (INT64_C(2) << 20) // a huge page, the largest that can be refused
 
