@@ -181,7 +181,7 @@ while len(kept) < 100:
 	[ "$(of_run .outcome ./*.strain)" = cancelled ]
 	[ "$(state_of "$job")" = CANCELLED ]
 	for pid in $(cat pids); do
-		[ ! -e "/proc/$pid" ] || ! grep -q "job_$job" "/proc/$pid/cgroup"
+		[ -z "$(grep "job_$job" "/proc/$pid/cgroup" 2>/dev/null)" ] # none, or of another process by now
 	done
 	[ -z "$(cgroup_of freezer "$job")" ]
 	[ -z "$(compgen -G './*.strain-*')" ]
@@ -263,7 +263,8 @@ is_thawed() { # JOB
 	[ "$(for run in *.strain; do of_run '"\(.labels.SLURM_JOB_ID) \(.state) \(.outcome)"' "$run"; done)" = \
 		"$job finished interrupted"$'\n'"$job finished success" ]
 	local first=("$folder/$site".batch.node?.strain) second=("$folder/$site".batch.node?.attempt2.strain)
-	[ "${#first[@]}${#second[@]}" = 11 ]
+	[ "${#first[@]}" = 1 ]
+	[ "${#second[@]}" = 1 ]
 	[ "$(of_run .labels.SLURM_JOB_ID "${first[0]}")" = "$site" ]
 	[ "$(of_run .state "${second[0]}")" = finished ]
 }
