@@ -9,6 +9,7 @@
     torch.compile  torch._dynamo compiles a graph (strain_compile.py)
     keras.predict  a call of Model.predict
     transformers.generate  a call of GenerationMixin.generate
+    loader.start   a pass over a loader begins, which starts its worker processes, until the first batch
 
 Such a span may lie across the marks of iterations, which are written later. It therefore goes to a ring of its own;
 not that of the garbage collector, whose spans may begin in the middle of this.

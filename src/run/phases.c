@@ -1105,6 +1105,10 @@ static int take_own(
 		                                            : 0;
 		g->compiled_ns = span->end_ns > from_ns ? span->end_ns : g->compiled_ns;
 	}
+	if (thread->index == 0 && span->phase == PHASE_VALIDATION &&
+		named_of_name(span->name) == NAMED_LOADER_START) {
+		g->p->validation_starting_s += running_s(g, span->start_ns, span->end_ns);
+	}
 	bool apart = span->phase >= 0 && span->phase < N_KNOWN_PHASES &&
 	             phase_id_is_apart((enum phase_id)span->phase);
 	if (thread->index == 0 && span->inside && !apart) {

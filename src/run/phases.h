@@ -213,6 +213,7 @@ struct phases {
 	bool ranks_launched; // their numbers are the launcher's
 	bool waits_inferred; // phase_rank.waits is not marked, but inferred from backward
 	struct named_work named[N_NAMED]; // in its steady iterations
+	double validation_starting_s; // of the main thread: loader workers start for it
 	uint64_t compilations; // of the main thread, in the whole run
 	double compiling_s; // their time, that of one within another counted once
 	uint64_t compiling; // iterations of the main thread of which they take half

@@ -279,7 +279,8 @@ enum named named_of_name(const char *name)
 		[NAMED_TORCH_COMPILE] = "torch.compile",
 		[NAMED_KERAS_PREDICT] = "keras.predict",
 		[NAMED_ENVIRONMENT] = "environment",
-		[NAMED_GENERATE] = "transformers.generate"};
+		[NAMED_GENERATE] = "transformers.generate",
+		[NAMED_LOADER_START] = "loader.start"};
 	enum named named = 0;
 	while (named < N_NAMED && strcmp(name, names[named]) != 0) {
 		named++;

@@ -63,6 +63,7 @@ enum named {
 	NAMED_KERAS_PREDICT = N_COMPILERS,
 	NAMED_ENVIRONMENT,
 	NAMED_GENERATE,
+	NAMED_LOADER_START, // of worker processes, until the first batch
 	N_NAMED,
 };
 

@@ -431,6 +431,7 @@ void advice_suggest_workers(struct advice_builder *b)
 void advice_suggest_at_epochs(struct advice_builder *b, double share)
 {
 	const struct facts *f = b->f;
+	bool of_iterations = b->of_iterations;
 	struct text action = {0}, basis = {0};
 	if (f->workers.restart) {
 		append_loader(&action, f);
@@ -438,16 +439,24 @@ void advice_suggest_at_epochs(struct advice_builder *b, double share)
 		text_format(&action, "%s=True",
 			word ? word : "its DataLoader needs persistent_workers");
 		advice_set(b, 0, SETTING_PERSISTENT, "1");
-		// Workers also end before validation and checkpoints, which are between two epochs.
-		double apart = known_or_zero(f->validation_s) + known_or_zero(f->checkpoint_s);
-		share += fmax(0, known_or_zero(f->between_s) / (f->training_s - apart));
+		// Workers also end before validation and checkpoints, which are between two epochs;
+		// and those of validation start anew, too.
+		double more_s = known_or_zero(f->between_s) +
+		                known_or_zero(f->validation_starting_s);
+		share = facts_iterations_share(f) * share + fmax(0, more_s / f->training_s);
+		b->of_iterations = false;
 	} else {
 		text_append_string(&action, "use one input pipeline for all epochs");
 		text_append_string(
 			&action, f->pipeline ? " (dataset.repeat(), steps_per_epoch)" : "");
 	}
 	text_append_string(&basis, "this time is spent in the first iterations of each epoch");
+	if (f->workers.restart &&
+		known_or_zero(f->validation_starting_s) / f->training_s >= WORTH) {
+		text_append_string(&basis, ", and of each validation");
+	}
 	advice_suggest_at_most(b, share, &action, &basis);
+	b->of_iterations = of_iterations;
 }
 
 void advice_append_gain(struct text *t, const struct suggestion *s)

@@ -284,10 +284,24 @@ static void advise_ranks(struct advice_builder *b, const struct cause *cause)
 
 // Validation and checkpoints ----------------------------------------------------------------------
 
+// Loader workers that start for each validation, where those of training also start for each epoch
+// and keep it waiting: one setting is against both, so that the cause is the input.
+static bool starts_are_input(const struct facts *f, const struct causes *found)
+{
+	const struct cause *input = causes_get(found, BOTTLENECK_INPUT);
+	return input && f->workers.restart &&
+	       causes_at_epochs(f->data_at_epochs, input->share.value);
+}
+
+static double validates(const struct facts *f, const struct causes *found)
+{
+	return known_or_zero(f->validation_s) -
+	       (starts_are_input(f, found) ? known_or_zero(f->validation_starting_s) : 0);
+}
+
 static struct judgement judge_validation(const struct facts *f, const struct causes *found)
 {
-	(void)found;
-	return (struct judgement){known_or_zero(f->validation_s) / f->training_s, N_KNOWN_PHASES};
+	return (struct judgement){validates(f, found) / f->training_s, N_KNOWN_PHASES};
 }
 
 // Share of the time in which the training thread waits for fsync. Many short waits end before a
@@ -339,7 +353,7 @@ static void append_of_training(struct text *t, const struct facts *f, double sha
 static void say_validation(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	text_append_string(t, "validation takes ");
-	append_of_training(t, f, cause->share.value, f->validation_s);
+	append_of_training(t, f, cause->share.value, cause->share.value * f->training_s);
 	if (f->validates_alone >= 0) {
 		text_format(t, ", on rank %d only", f->validates_alone);
 	}
@@ -379,8 +393,24 @@ static void suggest_rarely(
 	advice_suggest(b, advice_gain_of(cause->share, 1 - 1. / times[i]), &action, &basis);
 }
 
+static void advise_starts(struct advice_builder *b)
+{
+	const struct facts *f = b->f;
+	double seconds = known_or_zero(f->validation_starting_s);
+	struct text action = {0}, basis = {0};
+	if (starts_are_input(f, b->found) || seconds / f->training_s < WORTH) {
+		return;
+	}
+	text_append_string(&action, "persistent_workers=True for the loader of validation");
+	text_append_string(&basis, "its workers start for each validation, which waits ");
+	words_append_seconds(&basis, seconds);
+	text_append_string(&basis, " for their first batches in all");
+	advice_suggest_at_most(b, seconds / f->training_s, &action, &basis);
+}
+
 static void advise_validation(struct advice_builder *b, const struct cause *cause)
 {
+	advise_starts(b);
 	suggest_rarely(b, cause, "validate", "on fewer samples");
 	struct text action = {0}, basis = {0};
 	bool alone = b->f->validates_alone >= 0;

@@ -101,6 +101,9 @@ static void advise_allocation(struct advice_builder *b, const struct cause *caus
 	static const char map[] = "MALLOC_MMAP_MAX_=0";
 	struct text action = {0}, basis = {0};
 	advise_in_place(b, cause);
+	if (cause_code(&b->f->code, CODE_KERNELS) >= CERTAIN) { // half as many pages, too
+		cause_advise_precision(b);
+	}
 	advice_set(b, 0, SETTING_ENVIRONMENT, "%s", trim);
 	advice_set(b, 0, SETTING_ENVIRONMENT, "%s", map);
 	text_append_string(&action, unset_malloc(b->f));

@@ -1778,19 +1778,11 @@ static void advise_sorting(struct advice_builder *b)
 	advice_suggest_at_most(b, fmax(share, line), &action, &basis);
 }
 
-// Computing that the result does not need, each with evidence of its own.
-static void advise_unneeded(struct advice_builder *b, const struct cause *cause)
+void cause_advise_precision(struct advice_builder *b)
 {
-	const struct facts *f = b->f;
-	advise_omitted(b);
-	advise_wasted(b);
-	advise_repeated(b);
-	advise_padding(b, cause);
-	advise_embeddings(b);
-	advise_zeros(b);
-	if (f->double_precision) {
+	if (b->f->double_precision) {
 		advice_suggest_unknown(b,
-			f->framework == FRAMEWORK_JAX
+			b->f->framework == FRAMEWORK_JAX
 				? "compute with float32, if its precision suffices: without "
 				  "jax_enable_x64"
 				: "compute with float32, if its precision suffices: the input or "
@@ -1798,6 +1790,18 @@ static void advise_unneeded(struct advice_builder *b, const struct cause *cause)
 			"most samples of matrix kernels are in double-precision functions, which "
 			"take twice as long (convolutions: several times as long)");
 	}
+}
+
+// Computing that the result does not need, each with evidence of its own.
+static void advise_unneeded(struct advice_builder *b, const struct cause *cause)
+{
+	advise_omitted(b);
+	advise_wasted(b);
+	advise_repeated(b);
+	advise_padding(b, cause);
+	advise_embeddings(b);
+	advise_zeros(b);
+	cause_advise_precision(b);
 }
 
 static void advise_compute(struct advice_builder *b, const struct cause *cause)

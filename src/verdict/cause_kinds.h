@@ -146,6 +146,9 @@ double cause_dilation(const struct facts *f);
 // NAN: not known.
 void cause_advise_synced(struct advice_builder *b, double share);
 
+// Against double precision, if most samples of matrix kernels are in it.
+void cause_advise_precision(struct advice_builder *b);
+
 // Time apart (cause_apart.c) ----------------------------------------------------------------------
 
 double cause_synced(const struct facts *f);

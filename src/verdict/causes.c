@@ -298,6 +298,54 @@ static void advise_trend(struct advice_builder *b, const struct causes *c)
 	advice_suggest(b, advice_gain_of(longer, 1), &action, &basis);
 }
 
+static bool has_word(const char *list, const char *word)
+{
+	size_t length = strlen(word);
+	for (const char *at = list; (at = strstr(at, word)); at += length) {
+		if ((at == list || at[-1] == ' ') && (at[length] == ' ' || !at[length])) {
+			return true;
+		}
+	}
+	return false;
+}
+
+// Settings that help to find errors, and were left on. What they cost was not measured: with
+// anomalies on, small layers took 8 times as long, large convolutions 1.1 times.
+static void advise_debugging(struct advice_builder *b, const struct causes *c)
+{
+	static const struct {
+		const char *name, *action, *basis;
+	} settings[] = {
+		{"detect_anomaly",
+			"turn anomaly detection off (torch.autograd.set_detect_anomaly(), or "
+			"detect_anomaly of Lightning's Trainer)",
+			"it was on in the first backward passes: each operation of forward keeps "
+			"its Python stack, and each gradient is searched for NaN"},
+		{"profiler", "turn the profiler off (torch.profiler), or give it a schedule",
+			"it was on in the first backward passes: it records every operation"},
+		{"launch_blocking", "unset CUDA_LAUNCH_BLOCKING",
+			"with it, the host waits for each kernel of the GPU"},
+		{"disable_jit", "turn jax_disable_jit off",
+			"with it, no function is compiled: operations are dispatched one by one"},
+		{"debug_nans", "turn jax_debug_nans off",
+			"with it, each compiled call is waited for, and its results are searched "
+			"for NaN"},
+		{"debug_infs", "turn jax_debug_infs off",
+			"with it, each compiled call is waited for, and its results are searched "
+			"for infinity"},
+	};
+	const char *list = b->f->debug_settings;
+	if (!list || c->n == 0) {
+		return;
+	}
+	b->cause = c->items[0].bottleneck;
+	for (size_t i = 0; i < ARRAY_LENGTH(settings); i++) {
+		if (has_word(list, settings[i].name)) {
+			advice_suggest_unknown(b, settings[i].action, settings[i].basis);
+		}
+	}
+}
+
 // Sorted by cause, and the largest gain first within a cause. Advice of causes that are advised
 // only if they are first (computing, start-up), or in part otherwise, remains last, unless a
 // suggestion promises more than all others (put_larger_first).
@@ -305,6 +353,12 @@ int causes_advise(const struct facts *f, const struct causes *c, struct verdict 
 {
 	struct advice_builder builder = {.f = f, .found = c, .verdict = ret};
 	advise_trend(&builder, c);
+	bool in_steps = facts_share(f, PHASE_FORWARD) + facts_share(f, PHASE_BACKWARD) +
+	                        facts_share(f, PHASE_STEP) >=
+	                MOST;
+	if (in_steps) {
+		advise_debugging(&builder, c);
+	}
 	for (size_t i = 0; i < c->n; i++) {
 		if (!cause_kind(c->items[i].bottleneck)->first_only) {
 			advise(&builder, &c->items[i], i == 0);
@@ -317,6 +371,10 @@ int causes_advise(const struct facts *f, const struct causes *c, struct verdict 
 		}
 	}
 	put_larger_first(ret, from);
+	if (!in_steps) {
+		builder.minor = false;
+		advise_debugging(&builder, c);
+	}
 	return builder.r;
 }
 

@@ -710,7 +710,7 @@ void facts_init(struct facts *f)
 	f->trend = (struct trend){NAN, NAN, NAN, false, false, false};
 	f->validates_alone = -1;
 	f->duration_s = f->startup_s = f->training_s = f->between_s = f->validation_s =
-		f->checkpoint_s = NAN;
+		f->validation_starting_s = f->checkpoint_s = NAN;
 	f->samples = f->epoch_iterations = f->compute_s = f->undisturbed_s =
 		f->undisturbed_waits_s = NAN;
 	f->data_at_epochs = f->other_at_epochs = NAN;
@@ -1011,6 +1011,7 @@ static void fill_phases(const struct phases *p, struct facts *f)
 	f->between_s = p->between_s - p->saving_s;
 	f->training_s = p->iterations_s + p->apart_s + p->between_s + p->unrecorded_s;
 	f->validation_s = p->items[PHASE_VALIDATION].total_s;
+	f->validation_starting_s = fmin(p->validation_starting_s, f->validation_s);
 	f->checkpoint_s = p->items[PHASE_CHECKPOINT].total_s + p->saving_s;
 	f->compiling_s = p->compiling_in_s;
 	f->compiling = (double)p->compiling;
@@ -1401,6 +1402,7 @@ static void fill_settings(struct reader *r, struct facts *f)
 	}
 	int64_t synced = reader_run_i64(r, "optimizer_backwards_synced", 0);
 	f->backward_synced = synced > 1 ? (double)synced : NAN;
+	f->debug_settings = reader_run(r, "debug_settings");
 	f->denormals = reader_run_i64(r, "optimizer_denormal_steps", 0) >= DENORMAL_STEPS;
 	int64_t zeroed = reader_run_i64(r, "optimizer_passes_zeroed", 0);
 	int64_t used = reader_run_i64(r, "optimizer_passes_used", 0);

@@ -198,6 +198,7 @@ struct facts {
 	double training_s;
 	double between_s; // part of training between iterations and outside phases that are apart
 	double validation_s; // of the rank with most, for which the others wait
+	double validation_starting_s; // a part of it: until its loader's workers have a batch
 	double compiling; // iterations of which compiling takes half
 	double compiling_s; // its time in them
 	int validates_alone; // number of that rank if another has far less; -1
@@ -369,6 +370,7 @@ struct facts {
 	// Those of each of the first steps, at least, after which ranks exchanged gradients; NAN:
 	// not more than one, or not known.
 	double backward_synced;
+	const char *debug_settings; // names of those left on, between spaces; from the job; NULL
 	// In each step looked at, an operand was a denormal number.
 	bool denormals;
 	// Share of the backward passes whose gradients are zeroed before a step uses them, of the

@@ -211,6 +211,21 @@ optimizer|iteration' ]
 	cmp with without
 }
 
+@test "PyTorch: workers start for each pass, in training and in validation" {
+	needs_torch
+	local starts="SELECT count(*) FROM span WHERE name = 'loader.start'"
+	record "$PYTHON" "$TRAIN" restarts >with
+	[ "$(python_sql run.strain "$starts")" = 6 ]
+	[ "$(python_sql run.strain "$starts AND end_ns - start_ns >= 1e8")" = 6 ]
+	[ "$(python_sql run.strain "SELECT count(*) FROM span s JOIN span v ON v.name = 'validation' AND
+		s.start_ns >= v.start_ns AND s.end_ns <= v.end_ns AND s.thread = v.thread WHERE s.name = 'loader.start'")" = 3 ]
+	"$PYTHON" "$TRAIN" restarts >without
+	cmp with without
+	rm run.strain
+	record "$PYTHON" "$TRAIN" workers >/dev/null
+	[ "$(python_sql run.strain "$starts")" = 1 ] # those of the stream: the others persist
+}
+
 @test "PyTorch: garbage collections, in steps and in workers" {
 	needs_torch
 	record "$PYTHON" "$TRAIN" collections >with
@@ -350,6 +365,20 @@ optimizer|iteration' ]
 	"$PYTHON" "$TRAIN" scripted >without
 	cmp with without
 	[ "$(wc -l <with)" = 10 ]
+}
+
+@test "PyTorch: anomaly detection that was left on" {
+	needs_torch
+	local mode
+	for mode in debugging debugged; do
+		rm -f run.strain
+		record "$PYTHON" "$TRAIN" $mode >with
+		run_key run.strain debug_settings >$mode
+		"$PYTHON" "$TRAIN" $mode >without
+		cmp with without
+	done
+	[ "$(cat debugging)" = detect_anomaly ]
+	[ -z "$(cat debugged)" ]
 }
 
 @test "PyTorch: steps that compute with denormal numbers" {

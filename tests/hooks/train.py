@@ -191,6 +191,32 @@ def ordinary(job):
     denormal(job, 1.0)
 
 
+def debugging(job, steps=40):
+    """Anomaly detection that was left on; or ends after so many steps."""
+    with torch.autograd.set_detect_anomaly(True):
+        for inputs, classes in list(DataLoader(job.samples, batch_size=25)) * 10:
+            torch.autograd.set_detect_anomaly(steps > 0)
+            steps -= 1
+            job.step(inputs, classes)
+
+
+def debugged(job):
+    """The same for four steps."""
+    debugging(job, 4)
+
+
+def restarts(job):
+    """Workers of both loaders that start for each pass."""
+    options = {"batch_size": 25, "num_workers": 1, "worker_init_fn": live}
+    train, validate = DataLoader(job.samples, **options), DataLoader(job.others, **options)
+    for _ in range(3):
+        for batch in train:
+            job.step(*batch)
+        with torch.no_grad():
+            for batch in validate:
+                job.loss(*batch)
+
+
 def resetting(job):
     """Each turn zeroes all gradients, and limits the norm of all, old ones too; nothing is computed for nothing."""
     maker, judge = torch.nn.Linear(4, 8), job.model

@@ -368,6 +368,46 @@ static void a_pipeline_has_no_workers(void **state)
 	assert_first(&f, "train.py:42  persistent_workers=True", "");
 }
 
+// As seen: spawned workers, for which training waits 14 s in 12 epochs, and validation 17 s.
+static void workers_that_start_for_each_epoch_and_validation(void **state)
+{
+	(void)state;
+	struct facts f = input_workers();
+	struct causes c;
+	struct verdict v = {0};
+	f.data_at_epochs = 0.5;
+	f.workers.restart = true;
+	f.loader_at = "train.py:42";
+	f.validation_s = 6;
+	f.validation_starting_s = 5;
+	f.between_s = 0.5;
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_INPUT);
+	const struct cause *validation = causes_get(&c, BOTTLENECK_VALIDATION);
+	assert_non_null(validation);
+	assert_float_equal(validation->share.value, 1 / f.training_s, 1e-9);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_non_null(strstr(v.suggestions[0].action, "persistent_workers=True"));
+	assert_non_null(strstr(v.suggestions[0].basis, "and of each validation"));
+	double left_s = f.training_s - 0.5 * (f.training_s - 6) - 5 - 0.5;
+	assert_float_equal(v.suggestions[0].gain.value, f.training_s / left_s, 1e-6);
+	verdict_done(&v);
+
+	// If those of training persist, it is validation.
+	v = (struct verdict){0};
+	f.workers.restart = false;
+	causes_find(&f, &c);
+	assert_share(&c, BOTTLENECK_VALIDATION, 6 / f.training_s);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	bool advised = false;
+	for (size_t i = 0; i < v.n_suggestions; i++) {
+		advised |= strstr(v.suggestions[i].action, "persistent_workers=True for the loader "
+							   "of validation") != NULL;
+	}
+	assert_true(advised);
+	verdict_done(&v);
+}
+
 static void no_more_cpus_than_there_are(void **state)
 {
 	(void)state;
@@ -405,6 +445,7 @@ int main(void)
 		cmocka_unit_test(an_optimised_blas_is_advised_where_the_reference_multiplies),
 		cmocka_unit_test(cpus_are_counted_while_it_computes),
 		cmocka_unit_test(a_pipeline_has_no_workers),
+		cmocka_unit_test(workers_that_start_for_each_epoch_and_validation),
 		cmocka_unit_test(no_more_cpus_than_there_are),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

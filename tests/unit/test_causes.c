@@ -1548,6 +1548,72 @@ static void a_function_outside_of_phases(void **state)
 	}
 }
 
+static void settings_for_debugging(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *settings, *action;
+	} cases[] = {
+		{"detect_anomaly", "turn anomaly detection off"},
+		{"launch_blocking profiler", "turn the profiler off"},
+		{"profiler launch_blocking", "unset CUDA_LAUNCH_BLOCKING"},
+		{"disable_jit", "turn jax_disable_jit off"},
+		{"detect_anomaly2 profilers", NULL},
+		{NULL, NULL},
+	};
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		struct facts f = computing();
+		struct causes c;
+		struct verdict v = {0};
+		f.debug_settings = cases[i].settings;
+		causes_find(&f, &c);
+		assert_int_equal(causes_advise(&f, &c, &v), 0);
+		if (cases[i].action) {
+			assert_non_null(suggests(&v, cases[i].action));
+			assert_true(strncmp(v.suggestions[0].action, "turn ", 5) == 0 ||
+				    strncmp(v.suggestions[1].action, "turn ", 5) == 0);
+		} else {
+			assert_null(suggests(&v, "turn "));
+		}
+		verdict_done(&v);
+	}
+	// Where steps are not what takes the time, it is a remark.
+	struct facts f = slow_worker();
+	struct causes c;
+	struct verdict v = {0};
+	f.debug_settings = "detect_anomaly";
+	causes_find(&f, &c);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_true(v.n_suggestions > 1);
+	assert_says(v.suggestions[v.n_suggestions - 1].action, "turn anomaly detection off");
+	verdict_done(&v);
+}
+
+static void workers_that_start_for_each_validation(void **state)
+{
+	(void)state;
+	struct facts f = validation();
+	struct causes c;
+	struct verdict v = {0};
+	f.validation_starting_s = 3;
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_VALIDATION);
+	assert_float_equal(c.items[0].share.value, f.validation_s / f.training_s, 1e-9);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	const struct suggestion *s = suggests(&v, "persistent_workers=True for the loader of");
+	assert_non_null(s);
+	assert_int_equal(s->kind, GAIN_AT_MOST);
+	assert_float_equal(s->gain.value, f.training_s / (f.training_s - 3), 1e-6);
+	assert_non_null(strstr(s->basis, "which waits 3.0 s for their first batches"));
+	verdict_done(&v);
+
+	v = (struct verdict){0};
+	f.validation_starting_s = 0.01 * f.training_s;
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_null(suggests(&v, "persistent_workers"));
+	verdict_done(&v);
+}
+
 static void computing_with_doubles(void **state)
 {
 	(void)state;
@@ -1655,6 +1721,21 @@ static void malloc_thresholds_of_the_environment(void **state)
 	assert_int_equal(set->kind, GAIN_UNKNOWN);
 	assert_null(suggests(&v, "allocate the arrays"));
 	verdict_done(&v);
+	v = (struct verdict){0};
+	f.double_precision = true; // half as many pages, and half of the arithmetic
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_says(v.suggestions[0].action, "compute with float32");
+	assert_non_null(suggests(&v, "MALLOC_TRIM_THRESHOLD_"));
+	verdict_done(&v);
+	v = (struct verdict){0};
+	f.code.share[CODE_KERNELS] = 0.05;
+	f.code.share[CODE_FRAMEWORK] = 0.35;
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_non_null(strstr(v.suggestions[0].action, "MALLOC_TRIM_THRESHOLD_"));
+	verdict_done(&v);
+	f.double_precision = false;
+	f.code.share[CODE_KERNELS] = 0.4;
+	f.code.share[CODE_FRAMEWORK] = 0;
 	v = (struct verdict){0};
 	f.lines.looks = 140; // as seen: a buffer that torch.cat makes anew for each step
 	f.lines.main = (struct line_place){
@@ -2366,6 +2447,8 @@ int main(void)
 		cmocka_unit_test(forward_passes_done_again),
 		cmocka_unit_test(a_pipeline_that_runs_python),
 		cmocka_unit_test(a_line_with_most_of_forward),
+		cmocka_unit_test(settings_for_debugging),
+		cmocka_unit_test(workers_that_start_for_each_validation),
 		cmocka_unit_test(computing_with_doubles),
 		cmocka_unit_test(computing_outside_the_model),
 		cmocka_unit_test(python_in_a_function_of_the_loss),

@@ -283,7 +283,7 @@ static void words_done(struct words *words)
 }
 
 // What the training process alone says: its keys begin so.
-static const char *const described[] = {"loader_", "optimizer_", "device_", "compile_"};
+static const char *const described[] = {"loader_", "optimizer_", "device_", "compile_", "debug_"};
 // What any process with a framework may say of itself.
 static const char of_process[] = "process_";
 

@@ -98,7 +98,7 @@ int ring_names_new(struct ring_names **ret)
 	static const char *const known[] = {other_name, "data", "transfer", "forward", "backward",
 		"optimizer", "communication", "validation", "checkpoint", "step", "prepare",
 		"import", "python.gc", "jax.compile", "tf.trace", "torch.compile", "keras.predict",
-		"environment", "transformers.generate"};
+		"environment", "transformers.generate", "loader.start"};
 	struct ring_names *names = calloc(1, sizeof(*names));
 	if (!names) {
 		return -ENOMEM;
