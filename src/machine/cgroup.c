@@ -308,6 +308,22 @@ static int check_keeps_limit(int root_fd, const struct cgroup_places *places, st
 	return 0;
 }
 
+// v1 counts a process that the kernel kills for memory in the process's own cgroup only, and Slurm
+// reads that count of its step: with a child, the state of a job over its limit would be FAILED
+// instead of OUT_OF_MEMORY. (memcg_memory_event() in the kernel's memcontrol.h.)
+static int check_shows_kills(const char *directory, struct error *e)
+{
+	const char *job = strstr(directory, "/slurm");
+	job = job ? strstr(job, "/job_") : NULL;
+	if (job && strstr(job, "/step_")) {
+		return error_set(e, ENOTSUP,
+			"/%s: with a child, Slurm would not see that the kernel kills the job for "
+			"its memory (cgroup v1)",
+			directory);
+	}
+	return 0;
+}
+
 static bool has_controller(int root_fd, const char *directory, const char *controller)
 {
 	char buffer[512];
@@ -481,8 +497,8 @@ static int create_v2(
 }
 
 // If there is no directory, stores the reason in `made`.
-static int make_memory_child(
-	int root_fd, const struct cgroup_places *places, struct job_cgroup *made, struct error *e)
+static int make_memory_child(int root_fd, const struct cgroup_places *places, bool limits_memory,
+	struct job_cgroup *made, struct error *e)
 {
 	const struct cgroup_place *memory = &places->legacy[CGROUP_MEMORY];
 	struct error why = {0};
@@ -490,6 +506,7 @@ static int make_memory_child(
 	        : memory->hidden
 	                ? error_set(&why, ENOENT, "%s", CGROUP_HIDDEN_REASON)
 	                : error_set(&why, ENOENT, "the memory controller is not mounted as v1");
+	r = r < 0 || limits_memory ? r : check_shows_kills(memory->path, &why);
 	r = r < 0 ? r : cgroup_directory_make(root_fd, memory->path, &made->memory, &why);
 	if (r < 0) {
 		made->memory_reason = strdup(why.text);
@@ -518,14 +535,14 @@ static void sweep_others(int root_fd, const struct cgroup_places *places)
 	}
 }
 
-static int create_v1(
-	int root_fd, const struct cgroup_places *places, struct job_cgroup *ret, struct error *e)
+static int create_v1(int root_fd, const struct cgroup_places *places, bool limits_memory,
+	struct job_cgroup *ret, struct error *e)
 {
 	const struct cgroup_place *cpu = &places->legacy[CGROUP_CPUACCT];
 	const struct cgroup_place *memory = &places->legacy[CGROUP_MEMORY];
 	struct job_cgroup made = {.version = 1};
 	sweep_others(root_fd, places);
-	int r_cpu = -ENOENT, r_memory = make_memory_child(root_fd, places, &made, e);
+	int r_cpu = -ENOENT, r_memory = make_memory_child(root_fd, places, limits_memory, &made, e);
 	if (is_shared(cpu, memory)) {
 		r_cpu = r_memory;
 		made.cpu = made.memory ? strdup(made.memory) : NULL;
@@ -547,7 +564,7 @@ static int create_v1(
 	return 0;
 }
 
-int job_cgroup_create(struct job_cgroup *ret, struct error *e)
+int job_cgroup_create(bool limits_memory, struct job_cgroup *ret, struct error *e)
 {
 	_cleanup_close_ int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct cgroup_places places = {0};
@@ -557,7 +574,7 @@ int job_cgroup_create(struct job_cgroup *ret, struct error *e)
 		return r;
 	}
 	if (places.legacy[CGROUP_CPUACCT].version || places.legacy[CGROUP_MEMORY].version) {
-		r = create_v1(root_fd, &places, ret, e);
+		r = create_v1(root_fd, &places, limits_memory, ret, e);
 	} else if (places.unified.version) {
 		r = create_v2(root_fd, &places.unified, ret, e);
 	} else {

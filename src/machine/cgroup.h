@@ -34,8 +34,9 @@ struct job_cgroup {
 
 // Creates the job's cgroup, named strain-PID, below those of this process. Returns -errno with the
 // reason and the remedy if none can be created; nothing is then left behind. Also removes empty
-// cgroups left by a killed launcher.
-int job_cgroup_create(struct job_cgroup *ret, struct error *e);
+// cgroups left by a killed launcher. limits_memory: one in `memory` is needed for a limit, also
+// where it has a drawback (below a step of Slurm on v1).
+int job_cgroup_create(bool limits_memory, struct job_cgroup *ret, struct error *e);
 // Adds a controller that only limits need, CGROUP_CPUSET or CGROUP_IO, and sets `cpuset` or
 // `block`. Returns -errno with the reason if it is not available; nothing has then changed.
 int job_cgroup_add(

@@ -417,7 +417,8 @@ int readiness_find(int root_fd, bool captured, struct readiness *ret, struct err
 	if (tree_new(root_fd, captured, &context.tree, NULL) == 0) {
 		tree_start(context.tree, first_process(root_fd, captured), 0, NULL);
 	}
-	int made = captured ? job_cgroup_find(root_fd, &cgroup) : job_cgroup_create(&cgroup, &why);
+	int made = captured ? job_cgroup_find(root_fd, &cgroup)
+	                    : job_cgroup_create(false, &cgroup, &why);
 	context.cgroup = made == 0 ? &cgroup : NULL;
 	machine_read(root_fd, &ret->machine);
 	int r = availability_run(&context, &ret->tried);

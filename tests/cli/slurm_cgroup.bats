@@ -91,6 +91,15 @@ write_listener() {
 	EOF
 }
 
+submit_limited() { # BYTES COMMAND...
+	{
+		printf '#!/bin/sh\nexec "$STRAIN" run --no-verdict --memory %s' "$1"
+		printf " '%s'" "${@:2}"
+		echo
+	} >"$FOLDER/script"
+	$AS sbatch --parsable --mem=100 --output=out <"$FOLDER/script"
+}
+
 has_ended() { # JOB
 	[ -z "$(squeue -h -j "$1" --states=PD,R,S,CG -o %T 2>/dev/null)" ]
 }
@@ -166,6 +175,22 @@ while len(kept) < 100:
 	[ "$(of_run .state ./*.strain)" = finished ]
 	[ "$(of_run .outcome ./*.strain)" = out_of_memory ]
 	[[ "$(of_run .outcome_text ./*.strain)" == *"/slurm_node"*"/job_$job"* ]]
+	# Slurm sees it, too: its state is not FAILED.
+	[ "$(state_of "$job")" = OUT_OF_MEMORY ]
+	$AS "$STRAIN" show ./*.strain >shown
+	tr -s ' \n' ' ' <shown | grep -q "with a child, Slurm would not see that the kernel kills the job"
+}
+
+@test "a limit on memory of strain's own, in a job of Slurm" {
+	place own-limit
+	local job
+	job=$(submit_limited 60MB sh -c 'cat /proc/self/cgroup; until [ -e go ]; do sleep 0.05; done')
+	eventually grep -q memory out
+	grep -q "memory:.*/job_$job/.*/strain-[0-9]*$" out
+	[ "$(cat "/sys/fs/cgroup/memory$(sed -n 's/.*:memory://p' out)/memory.limit_in_bytes")" = 59998208 ]
+	$AS touch go
+	eventually has_ended "$job"
+	[ "$(of_run .outcome ./*.strain)" = success ]
 }
 
 @test "a batch job that is cancelled: its run is complete, and no process is left" {

@@ -27,7 +27,7 @@
 static bool create_or_skip(struct job_cgroup *cgroup)
 {
 	struct error e = {0};
-	int r = job_cgroup_create(cgroup, &e);
+	int r = job_cgroup_create(false, cgroup, &e);
 	if (r < 0) {
 		assert_int_equal(r, -e.code);
 		assert_true(strlen(e.text) > 0);

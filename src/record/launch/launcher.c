@@ -291,7 +291,8 @@ static void make_cgroup(struct launcher *l)
 	if (l->options.no_cgroup) {
 		error_set(&l->cgroup_error, ECANCELED, "--no-cgroup was given");
 	} else {
-		l->has_cgroup = job_cgroup_create(&l->cgroup, &l->cgroup_error) == 0;
+		bool limits_memory = l->options.limits.memory_bytes > 0;
+		l->has_cgroup = job_cgroup_create(limits_memory, &l->cgroup, &l->cgroup_error) == 0;
 	}
 }
 
