@@ -354,16 +354,15 @@ int cgroupfs_cpu_quota(
 	return 0;
 }
 
-size_t cgroupfs_cpu_quotas(
-	int root_fd, const struct cgroup_places *places, struct cgroup_quota *ret, size_t n)
+static size_t list_limits(int root_fd, const struct cgroup_place *place, limit_reader *read,
+	struct cgroup_limit *ret, size_t n)
 {
-	const struct cgroup_place *place = cgroup_place_of(places, CGROUP_CPU);
 	_cleanup_free_ char *directory = place->version ? strdup(place->path) : NULL;
 	size_t found = 0;
 	while (directory && found < n) {
-		double cpus = cpu_quota_of(root_fd, directory, place->version);
-		if (!isinf(cpus)) {
-			ret[found] = (struct cgroup_quota){strdup(directory), cpus};
+		double value = read(root_fd, directory, place->version);
+		if (!isinf(value)) {
+			ret[found] = (struct cgroup_limit){strdup(directory), value};
 			found += ret[found].directory != NULL;
 		}
 		char *slash = strrchr(directory + place->mount_length, '/');
@@ -373,4 +372,17 @@ size_t cgroupfs_cpu_quotas(
 		*slash = '\0';
 	}
 	return found;
+}
+
+size_t cgroupfs_cpu_quotas(
+	int root_fd, const struct cgroup_places *places, struct cgroup_limit *ret, size_t n)
+{
+	return list_limits(root_fd, cgroup_place_of(places, CGROUP_CPU), cpu_quota_of, ret, n);
+}
+
+size_t cgroupfs_memory_limits(
+	int root_fd, const struct cgroup_places *places, struct cgroup_limit *ret, size_t n)
+{
+	return list_limits(
+		root_fd, cgroup_place_of(places, CGROUP_MEMORY), memory_limit_of, ret, n);
 }

@@ -62,15 +62,17 @@ int cgroupfs_memory_limit(
 int cgroupfs_cpu_quota(
 	int root_fd, const struct cgroup_places *places, double *ret_cpus, char **ret_directory);
 
-struct cgroup_quota {
+struct cgroup_limit {
 	char *directory; // under the machine's root without leading slash; owned
-	double cpus;
+	double value; // CPUs, bytes
 };
 
-// Lists each level with a CPU quota from the directory up to the mount point, the innermost first.
-// Returns their number, at most n; further levels are left out.
+// Lists each level with a CPU quota, or a limit of memory, from the directory up to the mount
+// point, the innermost first. Returns their number, at most n; further levels are left out.
 size_t cgroupfs_cpu_quotas(
-	int root_fd, const struct cgroup_places *places, struct cgroup_quota *ret, size_t n);
+	int root_fd, const struct cgroup_places *places, struct cgroup_limit *ret, size_t n);
+size_t cgroupfs_memory_limits(
+	int root_fd, const struct cgroup_places *places, struct cgroup_limit *ret, size_t n);
 
 // Reads the file path/name of a directory. Buffer and view as in file_read_once.
 int cgroupfs_read(int root_fd, const char *directory, const char *name, char *buffer, size_t size,

@@ -476,6 +476,18 @@ static void test_an_oom_kill_is_an_event(void **state)
 	assert_string_equal(r->event, "oom_kill: the kernel killed 1 of the job's processes at the "
 				      "limit of 1.0 MiB, set by /sys/fs/cgroup/c");
 	source_cgroup.close(r->source);
+
+	// Others in a cgroup above use up its limit, which is not the tightest.
+	write_text(r, "sys/fs/cgroup/memory.max", "8388608\n");
+	write_text(r, "sys/fs/cgroup/memory.events", "low 0\nhigh 0\nmax 20\noom 1\noom_kill 3\n");
+	open_source(r, &source_cgroup);
+	read_group(r, &source_cgroup, GROUP_MEMORY);
+	write_text(r, "sys/fs/cgroup/memory.events", "low 0\nhigh 0\nmax 21\noom 2\noom_kill 4\n");
+	write_text(r, OWN "memory.events", "max 0\noom 0\noom_kill 4\n");
+	read_group(r, &source_cgroup, GROUP_MEMORY);
+	assert_string_equal(r->event, "oom_kill: the kernel killed 1 of the job's processes at the "
+				      "limit of 8.0 MiB, set by /sys/fs/cgroup");
+	source_cgroup.close(r->source);
 }
 
 // A step of Slurm's on a v1 machine, whose limits of memory, and of memory and swap, are the same.

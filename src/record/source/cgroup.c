@@ -217,14 +217,14 @@ static int64_t growth(int64_t now, int64_t before)
 
 static void find_levels(struct cpu_quota *q, const struct cgroup_places *places)
 {
-	struct cgroup_quota quotas[CPU_QUOTA_LEVELS];
+	struct cgroup_limit quotas[CPU_QUOTA_LEVELS];
 	struct cpu_quota_level levels[CPU_QUOTA_LEVELS];
 	size_t n = cgroupfs_cpu_quotas(q->root_fd, places, quotas, CPU_QUOTA_LEVELS);
 	q->least_cpus = NAN;
 	for (size_t i = 0; i < n; i++) {
 		levels[i] = (struct cpu_quota_level){
 			quotas[i], read_counts(q->root_fd, quotas[i].directory), 0};
-		q->least_cpus = fmin(q->least_cpus, quotas[i].cpus);
+		q->least_cpus = fmin(q->least_cpus, quotas[i].value);
 		for (size_t k = 0; k < q->n_levels; k++) {
 			const struct cpu_quota_level *before = &q->levels[k];
 			if (strcmp(before->quota.directory, quotas[i].directory) == 0) {
@@ -249,7 +249,7 @@ static const struct cpu_quota_level *choose_level(const struct cpu_quota *q)
 		double share = level->share >= THROTTLES ? level->share : 0;
 		double best = chosen && chosen->share >= THROTTLES ? chosen->share : 0;
 		if (!chosen || share > best ||
-			(share == best && level->quota.cpus < chosen->quota.cpus)) {
+			(share == best && level->quota.value < chosen->quota.value)) {
 			chosen = level;
 		}
 	}
@@ -298,7 +298,7 @@ static bool apply(struct cpu_quota *q, const struct cpu_quota_level *level)
 {
 	bool had = q->directory != NULL;
 	bool other = !level != !had || (level && strcmp(level->quota.directory, q->directory) != 0);
-	bool changed = other || (level && level->quota.cpus != q->cpus);
+	bool changed = other || (level && level->quota.value != q->cpus);
 	bool counted = q->last.periods > 0;
 	if (other) {
 		switch_to(q, level);
@@ -308,7 +308,7 @@ static bool apply(struct cpu_quota *q, const struct cpu_quota_level *level)
 			gap(q->last.throttled, level->last.throttled),
 			gap(q->last.throttled_us, level->last.throttled_us)};
 	}
-	q->cpus = level ? level->quota.cpus : NAN;
+	q->cpus = level ? level->quota.value : NAN;
 	return changed;
 }
 
@@ -365,8 +365,10 @@ bool cpu_quota_read(struct cpu_quota *q, struct cpu_quota_counts *ret)
 // Out of memory -----------------------------------------------------------------------------------
 //
 // The kernel counts kills in the cgroup of the victim: the job's own, else the one that the job
-// shares. The limit that caused them can be that of any cgroup above. That cgroup counts how often
-// it reached its limit; if this count has not changed, the machine itself had no memory left.
+// shares. The limit that caused them can be that of any cgroup above: two steps of a job of Slurm
+// may reach the job's together, and neither its own. Each counts how often it reached its limit (v2
+// also those below, so that the innermost is the one); if no count has changed, the machine itself
+// had no memory left.
 //
 // v1 can limit memory and swap together (memory.memsw), and checks that limit first: where both are
 // the same (Slurm's ConstrainSwapSpace), the count of the memory alone does not change. Linux 6.18
@@ -376,15 +378,21 @@ bool cpu_quota_read(struct cpu_quota *q, struct cpu_quota_counts *ret)
 
 #define NEAR_LIMIT (INT64_C(2) << 20) // a huge page, the largest that can be refused
 
+#define LIMIT_LEVELS 8 // of memory; further ones are left out
+
 struct out_of_memory {
 	int root_fd;
 	bool can_limit_swap; // memory and swap together: v1
 	struct host_file kills_file;
-	struct host_file hits_file; // of the directory that sets the limit; closed: no limit
-	const char *hits_key; // in hits_file; NULL: the file has only the number
-	char *limit_directory; // under the machine's root without leading slash
-	uint64_t limit_bytes;
-	int64_t kills, hits; // last values, first values; or VALUE_MISSING
+	const char *hits_key; // in the files of hits; NULL: they have only the number
+	struct memory_level {
+		struct cgroup_limit limit;
+		struct host_file hits_file; // closed: there is none
+		int64_t hits; // first value, or VALUE_MISSING
+	} levels[LIMIT_LEVELS]; // the innermost first
+	size_t n_levels;
+	size_t tightest; // of the levels
+	int64_t kills; // last value, or VALUE_MISSING
 	bool shared; // the kills are of a cgroup that others share
 };
 
@@ -414,10 +422,11 @@ static int64_t read_kills(struct out_of_memory *o)
 	return read_value(&o->kills_file, "oom_kill");
 }
 
-// Number of times that memory reached the limit.
+// Number of times that memory reached the tightest limit.
 static int64_t out_of_memory_limit_hits(struct out_of_memory *o)
 {
-	return read_value(&o->hits_file, o->hits_key);
+	return o->n_levels > 0 ? read_value(&o->levels[o->tightest].hits_file, o->hits_key)
+	                       : VALUE_MISSING;
 }
 
 static int64_t read_number(int root_fd, const char *directory, const char *name)
@@ -431,9 +440,24 @@ static int64_t read_number(int root_fd, const char *directory, const char *name)
 	               : VALUE_MISSING;
 }
 
-// Starts watching the limit of `places`, and the kills in `directory` (the job's own cgroup of this
-// version) or, if that is NULL, in the cgroup that the job shares. Files that cannot be opened give
-// VALUE_MISSING from then on.
+static void watch_limits(
+	struct out_of_memory *o, int root_fd, int version, const struct cgroup_places *places)
+{
+	struct cgroup_limit limits[LIMIT_LEVELS];
+	o->n_levels = cgroupfs_memory_limits(root_fd, places, limits, LIMIT_LEVELS);
+	for (size_t i = 0; i < o->n_levels; i++) {
+		struct memory_level *level = &o->levels[i];
+		*level = (struct memory_level){limits[i], HOST_FILE_CLOSED, VALUE_MISSING};
+		(void)open_kills_in(&level->hits_file, root_fd, limits[i].directory,
+			version == 2 ? "memory.events" : "memory.failcnt");
+		level->hits = read_value(&level->hits_file, o->hits_key);
+		o->tightest = limits[i].value < limits[o->tightest].value ? i : o->tightest;
+	}
+}
+
+// Starts watching the limits of `places`, and the kills in `directory` (the job's own cgroup of
+// this version) or, if that is NULL, in the cgroup that the job shares. Files that cannot be opened
+// give VALUE_MISSING from then on.
 static void out_of_memory_open(struct out_of_memory *o, int root_fd, const char *directory,
 	int version, const struct cgroup_places *places)
 {
@@ -441,7 +465,6 @@ static void out_of_memory_open(struct out_of_memory *o, int root_fd, const char 
 	*o = (struct out_of_memory){.root_fd = root_fd,
 		.can_limit_swap = place->version == 1,
 		.kills_file = HOST_FILE_CLOSED,
-		.hits_file = HOST_FILE_CLOSED,
 		.shared = !directory,
 		.hits_key = place->version == 2 ? "max" : NULL};
 	if (!directory) {
@@ -452,48 +475,50 @@ static void out_of_memory_open(struct out_of_memory *o, int root_fd, const char 
 		(void)open_kills_in(&o->kills_file, root_fd, directory,
 			version == 2 ? "memory.events" : "memory.oom_control");
 	}
-	if (cgroupfs_memory_limit(root_fd, places, &o->limit_bytes, &o->limit_directory) == 0 &&
-		o->limit_directory) {
-		(void)open_kills_in(&o->hits_file, root_fd, o->limit_directory,
-			place->version == 2 ? "memory.events" : "memory.failcnt");
-	}
+	watch_limits(o, root_fd, place->version, places);
 	o->kills = read_kills(o);
-	o->hits = out_of_memory_limit_hits(o);
 }
 
 static void out_of_memory_close(struct out_of_memory *o)
 {
 	host_file_close(&o->kills_file);
-	host_file_close(&o->hits_file);
-	free(o->limit_directory);
-	o->limit_directory = NULL;
+	for (size_t i = 0; i < o->n_levels; i++) {
+		host_file_close(&o->levels[i].hits_file);
+		free(o->levels[i].limit.directory);
+	}
+	o->n_levels = 0;
 }
 
-// Whether memory and swap together have reached their limit, in the cgroup that limits the memory.
-static bool has_reached_swap_limit(const struct out_of_memory *o)
+// Whether memory and swap together have reached their limit, in a cgroup that limits the memory.
+static bool has_reached_swap_limit(const struct out_of_memory *o, const struct memory_level *level)
 {
-	if (!o->can_limit_swap || !o->limit_directory) {
+	const char *directory = level->limit.directory;
+	if (!o->can_limit_swap) {
 		return false;
 	}
-	int64_t limit = read_number(o->root_fd, o->limit_directory, "memory.memsw.limit_in_bytes");
-	int64_t most = read_number(
-		o->root_fd, o->limit_directory, "memory.memsw.max_usage_in_bytes");
+	int64_t limit = read_number(o->root_fd, directory, "memory.memsw.limit_in_bytes");
+	int64_t most = read_number(o->root_fd, directory, "memory.memsw.max_usage_in_bytes");
 	return limit >= 0 && most >= 0 && limit - most <= NEAR_LIMIT;
 }
 
 static void append_why(struct out_of_memory *o, struct text *t)
 {
-	int64_t hits = out_of_memory_limit_hits(o);
+	bool known = o->n_levels > 0;
 	char limit[32];
-	if (hits == VALUE_MISSING || o->hits == VALUE_MISSING) {
-		text_append_string(t, " for lack of memory");
-	} else if (hits == o->hits && !has_reached_swap_limit(o)) {
-		text_append_string(t, ": the machine's memory was used up");
-	} else {
-		double bytes = (double)o->limit_bytes;
-		text_format(t, " at the limit of %s, set by /%s",
-			text_bytes_beside(limit, sizeof(limit), bytes, bytes), o->limit_directory);
+	for (size_t i = 0; i < o->n_levels; i++) {
+		struct memory_level *level = &o->levels[i];
+		int64_t hits = read_value(&level->hits_file, o->hits_key);
+		bool counted = hits != VALUE_MISSING && level->hits != VALUE_MISSING;
+		known = known && counted;
+		if ((counted && hits != level->hits) || has_reached_swap_limit(o, level)) {
+			double bytes = level->limit.value;
+			text_format(t, " at the limit of %s, set by /%s",
+				text_bytes_beside(limit, sizeof(limit), bytes, bytes),
+				level->limit.directory);
+			return;
+		}
 	}
+	text_append_string(t, known ? ": the machine's memory was used up" : " for lack of memory");
 }
 
 static void say_kills(
@@ -1124,7 +1149,7 @@ static struct cgroup_source *cgroup_new(const struct source_context *context, st
 		s->limit_told = NAN;
 		memset(s->limits_missing, true, sizeof(s->limits_missing));
 		cpu_quota_init(&s->quota, context->root_fd, context->tree);
-		s->oom.kills_file = s->oom.hits_file = HOST_FILE_CLOSED;
+		s->oom.kills_file = HOST_FILE_CLOSED;
 		s->pressures[0] = s->pressures[1] = s->pressures[2] = HOST_FILE_CLOSED;
 	}
 	return s;

@@ -30,7 +30,7 @@ struct cpu_quota_counts {
 };
 
 struct cpu_quota_level {
-	struct cgroup_quota quota;
+	struct cgroup_limit quota;
 	struct cpu_quota_counts last; // at the last search
 	double share; // of its periods that were throttled since the search before; 0: unknown
 };
