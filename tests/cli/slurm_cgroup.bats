@@ -181,6 +181,29 @@ while len(kept) < 100:
 	tr -s ' \n' ' ' <shown | grep -q "with a child, Slurm would not see that the kernel kills the job"
 }
 
+@test "two steps that reach the limit of their job together: it is not said to be the machine's memory" {
+	place together
+	$AS tee holds.py >/dev/null <<-'EOF'
+		import sys, time
+		with open("/proc/self/oom_score_adj", "w") as f:
+		    f.write(sys.argv[2]) # the kernel kills the second
+		kept = bytearray(b"x") * (60 << 20)
+		open(sys.argv[1], "w").close()
+		time.sleep(600)
+	EOF
+	local job
+	job=$($AS sbatch --parsable --mem=100 --output=out --wrap '
+		srun --overlap --mem=100 /usr/bin/python3 holds.py first 0 &
+		holder=$!
+		until [ -e first ]; do sleep 0.05; done
+		srun --overlap --mem=100 "$STRAIN" run --no-verdict /usr/bin/python3 holds.py second 500
+		kill $holder; wait' </dev/null)
+	eventually has_ended "$job"
+	cat out
+	[ "$(of_run .outcome ./*.strain)" = out_of_memory ]
+	[[ "$(of_run .outcome_text ./*.strain)" == *"/job_$job" ]]
+}
+
 @test "a limit on memory of strain's own, in a job of Slurm" {
 	place own-limit
 	local job
