@@ -16,7 +16,7 @@ CHUNKS = 16  # pieces of ELEMENTS that are looked at
 
 def look(torch, batch):
     """Of the first tensor of tokens in a batch: elements that are padding, those of them after the end (or before the start) of the
-    longest sequence, and all. (0, 0, 0): there is none."""
+    longest sequence, all, and sequences. (0, 0, 0, 0): there is none."""
     places = [batch]
     for place in places:
         if isinstance(place, torch.Tensor):
@@ -27,7 +27,7 @@ def look(torch, batch):
             places.extend(place[: max(ITEMS - len(places), 0)])
         elif isinstance(place, Mapping):
             places.extend(islice(place.values(), max(ITEMS - len(places), 0)))
-    return 0, 0, 0
+    return 0, 0, 0, 0
 
 
 def _first_sequences(torch, tensor):
@@ -48,7 +48,7 @@ def _count(torch, chunks):
     after = _padding(torch, [tokens.flip(1) for tokens in chunks])
     before = _padding(torch, chunks)
     padding, least = before if before[0] > max(after[0], 2 * rows) else after
-    return padding, least * rows, rows * columns
+    return padding, least * rows, rows * columns, rows
 
 
 def _padding(torch, chunks):

@@ -79,7 +79,7 @@ class Loader:
         self.tensors = 0  # of a batch, by the first ones
         self.batches = 0
         self.look_at = 1  # the number of the batch to be looked at next; 0: none
-        self.padding = [0, 0, 0]  # of the batches that were looked at (strain_padding.look)
+        self.padding = [0, 0, 0, 0]  # of the batches that were looked at (strain_padding.look)
 
 
 class Pass:

@@ -396,7 +396,7 @@ class PyTorch:
             return
         loader.padding = [before + here for before, here in zip(loader.padding, seen)]
         if loader.trains and loader.padding[0] > 0:
-            names = ("loader_padding", "loader_padding_common", "loader_padding_of")
+            names = ("loader_padding", "loader_padding_common", "loader_padding_of", "loader_padding_rows")
             self._tell(zip(names, map(str, loader.padding)))
 
     def _no_batch(self, loop, run, over):

@@ -1670,12 +1670,16 @@ static void advise_callbacks(struct advice_builder *b)
 }
 
 // Most layers take time in proportion to the elements of a batch, attention to their square. A
-// model that packs its sequences computes nothing for them.
-static double padded_part(const struct facts *f, const struct cause *cause, double padding)
+// model that packs its sequences computes nothing for them. length: of sequences with padding.
+static double padded_part(
+	const struct facts *f, const struct cause *cause, double padding, double length)
 {
 	double passes = facts_share(f, PHASE_FORWARD) + facts_share(f, PHASE_BACKWARD) +
 	                facts_share(f, PHASE_STEP);
-	return fmin(cause->share.value, passes) * (1 - pow(1 - padding, 2));
+	double rest = 1 - padding, attention = length / ATTENTION_LENGTH;
+	double left = isfinite(attention) ? rest * (1 + rest * attention) / (1 + attention)
+	                                  : rest * rest;
+	return fmin(cause->share.value, passes) * (1 - left);
 }
 
 static void advise_common_padding(struct advice_builder *b, const struct cause *cause)
@@ -1687,7 +1691,8 @@ static void advise_common_padding(struct advice_builder *b, const struct cause *
 	text_append_string(&basis, " of the tokens in the examined batches are padding beyond "
 				   "the longest sequence of each");
 	double padding = b->f->padding_common;
-	advice_suggest_at_most(b, padded_part(b->f, cause, padding), &action, &basis);
+	advice_suggest_at_most(
+		b, padded_part(b->f, cause, padding, b->f->padded_length), &action, &basis);
 }
 
 static void advise_padding(struct advice_builder *b, const struct cause *cause)
@@ -1710,7 +1715,8 @@ static void advise_padding(struct advice_builder *b, const struct cause *cause)
 	words_append_percent(&basis, rest);
 	text_append_string(&basis, " of the tokens in the examined batches");
 	text_append_string(&basis, fixed ? ", up to the longest sequence of each" : "");
-	advice_suggest_at_most(b, padded_part(f, cause, rest), &action, &basis);
+	double length = f->padded_length * (fixed ? 1 - f->padding_common : 1);
+	advice_suggest_at_most(b, padded_part(f, cause, rest, length), &action, &basis);
 }
 
 // Nothing tells how many there are: a few are in most jobs (a softmax, Adam's averages).

@@ -699,7 +699,7 @@ void facts_init(struct facts *f)
 	f->arrays_in_other = NAN;
 	f->kernel_in_other = NAN;
 	f->calls_of_steps = f->calls_in_steps = f->python_in_steps = NAN;
-	f->batch_tensors = f->prefetch = f->padding = f->padding_common = NAN;
+	f->batch_tensors = f->prefetch = f->padding = f->padding_common = f->padded_length = NAN;
 	f->parameters = f->parameters_omitted = NAN;
 	f->backward_passes = f->backward_kept = f->backward_synced = NAN;
 	f->matrix_elements = f->matrix_zeros = NAN;
@@ -1366,6 +1366,8 @@ static void fill_settings(struct reader *r, struct facts *f)
 	int64_t common = reader_run_i64(r, "loader_padding_common", 0);
 	bool columns = common > 0 && common <= padding && elements > padding;
 	f->padding_common = columns ? (double)common / (double)elements : NAN;
+	int64_t rows = reader_run_i64(r, "loader_padding_rows", 0);
+	f->padded_length = rows > 0 && elements > rows ? (double)elements / (double)rows : NAN;
 	int64_t updated = reader_run_i64(r, "optimizer_parameters", 0);
 	int64_t omitted = reader_run_i64(r, "optimizer_parameters_omitted", 0);
 	if (updated > 0 && omitted > 0) {

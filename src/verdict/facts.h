@@ -282,6 +282,7 @@ struct facts {
 	double prefetch; // batches that each of its workers prepares ahead; NAN: not known
 	double padding; // the share of its sequences of tokens that is padding; NAN: none seen
 	double padding_common; // the same in which all sequences of a batch have padding
+	double padded_length; // of these sequences, with padding; NAN: not known
 	// Short operations in forward and backward: share of the samples there, and of the
 	// iterations' time; and that of the interpreter there.
 	double calls_of_steps;

@@ -2097,6 +2097,18 @@ static void sequences_that_are_padded(void **state)
 	assert_int_equal(s->kind, GAIN_AT_MOST);
 	verdict_done(&v);
 
+	// Of shorter sequences, attention takes less. (As measured: 4.5 times as fast without 79
+	// %.)
+	v = (struct verdict){0};
+	f.padded_length = 128;
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	s = suggests(&v, "pad each batch only to its longest sequence, not to a fixed length");
+	assert_float_equal(s->gain.value, 1 / (1 - padded * (1 - 0.25 * 1.0625 / 1.25)), 1e-6);
+	s = suggests(&v, "batch sequences of similar length"); // now of 32
+	assert_float_equal(s->gain.value, 1 / (1 - padded * (1 - 0.56 * 1.035 / 1.0625)), 1e-6);
+	f.padded_length = NAN;
+	verdict_done(&v);
+
 	// of nearly all tokens: no figure, but before a smaller bound
 	v = (struct verdict){0};
 	f.padding = 0.995;
