@@ -169,10 +169,13 @@ def claim(framework):
 
 
 def look(report, beside=""):
-    """This thread trains: takes the few samples of its lines (strain_lines.py), if the run has them. beside:
-    the phase of those that are in no other."""
+    """This thread trains: reports settings for debugging, and takes the few samples of its lines (strain_lines.py), if
+    the run has them. beside: the phase of those that are in no other."""
     import os
 
+    import strain_debug
+
+    strain_debug.tell(report)
     directory = os.environ.get("STRAIN_MARKERS")
     if not directory or "STRAIN_LINES" not in os.environ:
         return

@@ -39,7 +39,6 @@ OTHERS = 8  # results before the gradients: a loss, metrics
 LEAVES = 4096  # upper bound of arguments and results examined
 COMPILER = "/jax/core/compile/"
 BETWEEN_PARTS_NS = 10000000  # at most, between two parts of one compilation
-DEBUGGING = ("debug_infs", "debug_nans", "disable_jit")  # jax_...
 SPLIT = "(steps have no phases: each is one compiled call)"
 
 local = threading.local()  # quiet: another hook marks this thread
@@ -381,15 +380,7 @@ class Jax:
         """A thread has trained for a while."""
         if gradients:
             self.report.say("optimizer_uncompiled", "1")
-        self._tell_debugging()
         strain_hook.look(self.report, "" if gradients else "data")
-
-    def _tell_debugging(self):
-        """Settings that are for debugging, and make each call slower."""
-        config = self.jax.config
-        on = [name for name in DEBUGGING if getattr(config, "jax_" + name, False)]
-        if on:
-            self.report.say("debug_settings", " ".join(on))
 
     @staticmethod
     def is_key(leaf):

@@ -21,6 +21,7 @@ from time import monotonic_ns
 import strain_collect
 import strain_compile
 import strain_cuda
+import strain_debug
 import strain_denormal
 import strain_hook
 import strain_padding
@@ -39,7 +40,6 @@ installed = []  # for measuring the cost of the hooks
 GUESSED = "(no loader: samples are guessed from the rows of the model's first argument)"
 SEARCHED = 16  # items of a batch searched for a tensor
 DENORMAL_STEPS = 8  # steps in which denormal numbers are looked for
-DEBUG_PASSES = 8  # first backward passes: a setting that is on in all of them was left on
 ITEMS = 1000  # of a batch that are searched for tensors
 LOOKS = 4  # batches of a loader that show whether they are lists of samples
 
@@ -76,8 +76,7 @@ class PyTorch:
         self.early = FOLLOWED  # steps until nothing more is looked for in them
         self.denormals = False  # a Flag, from the first of its steps on; None: it cannot be read
         self.denormal_steps = 0
-        self.debugged = 0  # first backward passes looked at
-        self.debugging = None  # debug settings on in all of them
+        self.debugging = strain_debug.Passes(torch)
         self.called = None  # Module.__call__ with its patch
         self.compiler = False  # torch.compile was called
         self.guessed = False  # the samples of a loop without a loader were reported
@@ -770,26 +769,11 @@ class PyTorch:
 
     def _count_pass(self, arguments, options, stepping):
         """A backward pass before one of the first steps begins, or in it."""
-        if self.debugged < DEBUG_PASSES:
-            self._look_for_debugging()
+        if self.debugging.left:
+            self.debugging.begins(self.report)
         if self.repeated.left:
             self.repeated.passed(arguments, options, stepping)
         self._follow(self.discarded.pass_begins)
-
-    def _look_for_debugging(self):
-        """Settings that are for debugging, and make each operation slower."""
-        torch = self.torch
-        on = set()
-        if torch.is_anomaly_enabled():
-            on.add("detect_anomaly")
-        if torch.autograd._profiler_enabled():
-            on.add("profiler")
-        if os.environ.get("CUDA_LAUNCH_BLOCKING") == "1" and torch.cuda.is_initialized():
-            on.add("launch_blocking")
-        self.debugging = on if self.debugging is None else self.debugging & on
-        self.debugged = self.debugged + 1 if self.debugging else DEBUG_PASSES
-        if self.debugged == DEBUG_PASSES and self.debugging:
-            self.report.say("debug_settings", " ".join(sorted(self.debugging)))
 
     def _count_denormals(self):
         """The first of these calls only clears the flag."""

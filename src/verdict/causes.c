@@ -309,8 +309,9 @@ static bool has_word(const char *list, const char *word)
 	return false;
 }
 
-// Settings that help to find errors, and were left on. What they cost was not measured: with
-// anomalies on, small layers took 8 times as long, large convolutions 1.1 times.
+// Settings that help to find errors or to repeat results, and were left on (strain_debug.py). What
+// they cost was not measured: with anomalies on, small layers took 8 times as long, large
+// convolutions 1.1 times.
 static void advise_debugging(struct advice_builder *b, const struct causes *c)
 {
 	static const struct {
@@ -323,6 +324,22 @@ static void advise_debugging(struct advice_builder *b, const struct causes *c)
 			"its Python stack, and each gradient is searched for NaN"},
 		{"profiler", "turn the profiler off (torch.profiler), or give it a schedule",
 			"it was on in the first backward passes: it records every operation"},
+		{"onednn_off", "turn oneDNN on (torch.backends.mkldnn)",
+			"it was off in the first backward passes: convolutions and other layers "
+			"have slower functions"},
+		{"instruction_set",
+			"unset the variable that limits instructions (ATEN_CPU_CAPABILITY, "
+			"DNNL_MAX_CPU_ISA, OPENBLAS_CORETYPE, MKL_ENABLE_INSTRUCTIONS)",
+			"with it, a library uses instructions of old processors only"},
+		{"op_determinism",
+			"turn off tf.config.experimental.enable_op_determinism(), if results need "
+			"not be the same to the bit",
+			"with it, tf.data prepares one sample at a time, and some operations have "
+			"slower functions"},
+		{"data_debug", "turn off tf.data.experimental.enable_debug_mode()",
+			"with it, tf.data calls its functions from Python, one sample at a time"},
+		{"check_numerics", "turn off tf.debugging.enable_check_numerics()",
+			"with it, the output of each operation is searched for NaN and infinity"},
 		{"launch_blocking", "unset CUDA_LAUNCH_BLOCKING",
 			"with it, the host waits for each kernel of the GPU"},
 		{"disable_jit", "turn jax_disable_jit off",

@@ -379,6 +379,9 @@ optimizer|iteration' ]
 	done
 	[ "$(cat debugging)" = detect_anomaly ]
 	[ -z "$(cat debugged)" ]
+	rm run.strain
+	ATEN_CPU_CAPABILITY=default record "$PYTHON" "$TRAIN" debugged >/dev/null
+	[ "$(run_key run.strain debug_settings)" = instruction_set ]
 }
 
 @test "PyTorch: steps that compute with denormal numbers" {

@@ -42,6 +42,15 @@ nothing_crosses() {
 	cmp with without
 }
 
+@test "JAX: settings for debugging that were left on" {
+	needs_jax
+	JAX_DEBUG_NANS=1 record "$PYTHON" "$LOOP" one >/dev/null
+	[ "$(run_key run.strain debug_settings)" = debug_nans ]
+	rm run.strain
+	record "$PYTHON" "$LOOP" one >/dev/null
+	[ -z "$(run_key run.strain debug_settings)" ]
+}
+
 @test "JAX: where only the gradients are compiled, each call of them is a step" {
 	needs_jax
 	record "$PYTHON" "$LOOP" eager >with

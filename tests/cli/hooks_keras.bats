@@ -82,6 +82,17 @@ validation|None' ]
 	[ -z "$(run_key run.strain compile_eager)" ]
 }
 
+@test "Keras on TensorFlow: settings for debugging that were left on" {
+	needs_keras tensorflow
+	record "$PYTHON" "$FIT" debugging >with
+	[ "$(run_key run.strain debug_settings)" = "check_numerics data_debug op_determinism" ]
+	"$PYTHON" "$FIT" debugging >without
+	cmp with without
+	rm run.strain
+	record "$PYTHON" "$FIT" eagerly >/dev/null
+	[ -z "$(run_key run.strain debug_settings)" ]
+}
+
 # One that is alive when the interpreter ends waits for its generator for ever.
 @test "Keras on TensorFlow: no iterator outlives fit" {
 	needs_keras tensorflow

@@ -56,6 +56,18 @@ def eagerly():
     tell(network(run_eagerly=True).fit(x, y, batch_size=4, epochs=8, verbose=0))
 
 
+def debugging():
+    """Settings of TensorFlow that were left on."""
+    import tensorflow as tf
+
+    tf.config.experimental.enable_op_determinism()
+    tf.debugging.enable_check_numerics()
+    tf.data.experimental.enable_debug_mode()
+    x, y = arrays(320)
+    data = tf.data.Dataset.from_tensor_slices((x, y)).batch(4)
+    tell(network().fit(data, epochs=2, verbose=0))
+
+
 def slow():
     """Every batch takes 30 ms to prepare, in a data set of TensorFlow's."""
     import tensorflow as tf
@@ -211,5 +223,5 @@ def eager():
 
 if __name__ == "__main__":
     ways = {"fit": fit, "slow": slow, "several": several, "raises": raises, "generator": generator}
-    ways.update(eagerly=eagerly, sequence=sequence, threads=threads, forks=forks, taped=taped, eager=eager, agent=agent)
+    ways.update(debugging=debugging, eagerly=eagerly, sequence=sequence, threads=threads, forks=forks, taped=taped, eager=eager, agent=agent)
     ways[sys.argv[1]]()
