@@ -19,7 +19,6 @@
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -37,6 +36,7 @@
 #include "machine/procfs.h"
 #include "machine/tree.h"
 #include "record/sample/source.h"
+#include "record/source/gpu_files.h"
 #include "record/source/gpu_metrics.h"
 #include "record/source/gpu_visible.h"
 
@@ -59,7 +59,6 @@ enum amd_group {
 
 static const struct group amd_groups[N_AMD_GROUPS]; // at the end
 
-#define AMD_MAX_METRICS 6u
 #define ALTERNATIVES 2u
 
 // The file of a metric: in the GPU's folder, or in that of its hwmon. A file with a label
@@ -102,19 +101,14 @@ static size_t file_of(enum amd_group group, size_t metric)
 
 #define AMD_MAX_GPUS 256u
 #define AMD_MAX_NODES 512u
-#define GAP_READS 3u // without a value, until it is said that there is none
 #define TABLE_MAX 8192u // of gpu_metrics: more than any version has
 
 enum { N_RESIDENCIES = 6 };
 #define ENERGY_UNITS_PER_J 65536
 
-// A file that has no value this time.
-#define FILE_GAP (-EAGAIN)
-
 struct amd_gpu {
 	unsigned index; // ROCm's: the order of kfd's nodes
 	uint64_t id; // kfd's
-	int64_t entity;
 	char uuid[48];
 	char name[96];
 	char bus_id[24];
@@ -124,20 +118,16 @@ struct amd_gpu {
 	bool part; // of a divided GPU, and not the first: the card's figures are with that
 	bool integrated; // in a processor, with which it shares power and memory
 	bool probed; // what it has is known: it was awake once
-	bool lost;
 	int visible; // enum gpu_visible
 	bool instinct; // its energy is counted in a known unit
 	int64_t link_generation, link_width; // of the fastest link; 0: unknown
 	int64_t clock_max_hz, memory_bytes; // 0: unknown
-	uint8_t never[N_AMD_GROUPS]; // a bit per metric that is unavailable in this run
-	uint8_t told[N_AMD_GROUPS]; // a bit per metric that had a value
-	unsigned reads[N_AMD_GROUPS]; // rows
 	struct host_file open[N_FILES];
 	struct host_file table; // gpu_metrics
 	struct host_file suspended; // power/runtime_status
 	uint32_t residencies[N_RESIDENCIES]; // of the table's last reading
 	struct gpu_errors errors;
-	struct stream *streams[N_AMD_GROUPS];
+	struct gpu_rows rows;
 };
 
 // A process of the job that uses GPUs.
@@ -150,7 +140,6 @@ struct amd_process {
 };
 
 struct amd_source {
-	struct sink *sink; // outlives the source
 	struct amd_gpu *gpus; // [n_gpus]
 	size_t n_gpus;
 	int64_t host;
@@ -165,88 +154,23 @@ struct amd_source {
 	bool ever_matched; // a process of the job was listed
 };
 
-// A reading of a group. A value that is VALUE_MISSING is a gap.
-struct amd_reading {
-	int64_t value[AMD_MAX_METRICS];
-};
-
-static_assert(N_JOB <= AMD_MAX_METRICS && N_ERRORS <= AMD_MAX_METRICS, "a row holds them");
-
 // Files -------------------------------------------------------------------------------------------
 
-// The number that is all of a text.
-static bool number_of(struct cursor text, int64_t *ret)
-{
-	if (!cursor_i64(&text, ret)) {
-		return false;
-	}
-	while (text.at < text.end && (*text.at == '\n' || *text.at == ' ' || *text.at == '\0')) {
-		text.at++;
-	}
-	return text.at == text.end;
-}
-
-static bool read_number_once(int root_fd, const char *path, int64_t *ret)
-{
-	char buffer[64];
-	struct cursor text;
-	return file_read_once(root_fd, path, buffer, sizeof(buffer), &text, NULL) == 0 &&
-	       number_of(text, ret);
-}
-
-// Returns 0, FILE_GAP, or -errno if there will be no value any more.
+// Returns 0, GPU_FILES_GAP, or -errno if there will be no value any more.
 static int read_file(struct host_file *f, const struct amd_file *file, int64_t *ret)
 {
-	struct cursor text;
-	int64_t value = 0;
-	int r = f->fd < 0 ? -ENOENT : host_file_read(f, &text);
-	if (r < 0) {
-		// While the GPU is reset or sleeps: EBUSY and EPERM, or the reverse on older
-		// kernels.
-		bool passes = r == -EPERM || r == -EBUSY || r == -EAGAIN || r == -EINTR ||
-		              r == -ENODATA || r == -ETIME || r == -ETIMEDOUT || r == -EIO;
-		return passes ? FILE_GAP : r;
+	int64_t value;
+	int r = gpu_files_read(f, file->least, file->most, &value);
+	if (r == 0) {
+		*ret = value / file->divisor;
 	}
-	if (!number_of(text, &value) || value < file->least || value > file->most) {
-		return FILE_GAP;
-	}
-	*ret = value / file->divisor;
-	return 0;
+	return r;
 }
 
 static bool read_number(struct amd_gpu *g, enum amd_group group, size_t metric, int64_t *ret)
 {
 	size_t i = file_of(group, metric);
 	return read_file(&g->open[i], &files[i], ret) == 0;
-}
-
-// "16.0 GT/s PCIe" is generation 4.
-static int64_t generation_of(const char *speed)
-{
-	static const char *const speeds[] = {"2.5 ", "5", "8", "16", "32", "64"};
-	for (size_t i = ARRAY_LENGTH(speeds); i-- > 0;) {
-		size_t length = strlen(speeds[i]);
-		if (strncmp(speed, speeds[i], length) == 0 &&
-			(i == 0 || speed[length] == '.' || speed[length] == ' ')) {
-			return (int64_t)i + 1;
-		}
-	}
-	return 0;
-}
-
-// The generation and the lanes of the link at present, or the largest of both. False: unknown.
-static bool read_link(int root_fd, const char *folder, const char *which, int64_t *ret_generation,
-	int64_t *ret_width)
-{
-	char path[160], line[48];
-	snprintf(path, sizeof(path), "%s/%s_link_speed", folder, which);
-	*ret_generation = file_read_line(root_fd, path, line, sizeof(line)) ? generation_of(line)
-	                                                                    : 0;
-	snprintf(path, sizeof(path), "%s/%s_link_width", folder, which);
-	bool read = read_number_once(root_fd, path, ret_width) && *ret_width >= 1 &&
-	            *ret_width <= 32;
-	*ret_width = read ? *ret_width : 0;
-	return *ret_generation > 0 && *ret_width > 0;
 }
 
 // The driver's table of figures (gpu_metrics): a header with its size and version, and
@@ -307,95 +231,43 @@ static const struct table_layout *read_table(
 
 // Rows --------------------------------------------------------------------------------------------
 
-static bool wants(const struct amd_gpu *g, enum amd_group group, size_t metric)
+// At the end, of metrics that never had a value: their file was there, but had none.
+static void say_gaps(struct amd_gpu *g)
 {
-	return !(g->never[group] & 1u << metric);
-}
-
-static bool wants_any(const struct amd_gpu *g, enum amd_group group)
-{
-	unsigned all = (1u << amd_groups[group].n_metrics) - 1;
-	return !g->lost && (g->never[group] & all) != all;
-}
-
-// Marks a metric as unavailable from now on, with the reason.
-static void never(struct sink *sink, struct amd_gpu *g, enum amd_group group, size_t metric,
-	const char *reason)
-{
-	if (wants(g, group, metric)) {
-		g->never[group] |= (uint8_t)(1u << metric);
-		sink_missing(sink, g->entity, &amd_groups[group], metric, reason);
-	}
-}
-
-static void lose(struct sink *sink, struct amd_gpu *g, uint64_t now_ns)
-{
-	static const char reason[] = "the driver removed it";
-	g->lost = true;
-	sink_event(sink, now_ns, "gpu_lost", g->entity, "GPU %u (%s, %s): %s", g->index, g->name,
-		g->uuid, reason);
-	for (size_t group = 0; group < N_AMD_GROUPS; group++) {
-		stream_close(take_pointer(g->streams[group]));
-		if (amd_groups[group].entity_kind == ENTITY_GPU) {
-			sink_missing_group(sink, g->entity, &amd_groups[group], reason);
-		}
-	}
-	sink_entity_end(sink, g->entity, now_ns, NULL);
-}
-
-static void put_row(struct sink *sink, struct amd_gpu *g, enum amd_group group, uint64_t now_ns,
-	const struct amd_reading *r)
-{
-	if (!g->streams[group]) {
-		g->streams[group] = sink_stream(sink, g->entity, &amd_groups[group]);
-	}
-	for (size_t i = 0; i < amd_groups[group].n_metrics; i++) {
-		g->told[group] |= (uint8_t)((r->value[i] != VALUE_MISSING) << i);
-	}
-	g->reads[group]++;
-	stream_row(g->streams[group], now_ns, r->value);
-}
-
-// At the end, of metrics that never had a value: their file was there, but had none. Of a group
-// that another recorder read for this one, nothing is known.
-static void say_gaps(struct sink *sink, struct amd_gpu *g)
-{
-	for (size_t group = 0; group < AMD_PROCESS && !g->lost; group++) {
-		bool processes = group == AMD_JOB;
-		for (size_t i = 0; i < amd_groups[group].n_metrics; i++) {
-			bool gap = !(g->told[group] & 1u << i) && g->reads[group] >= GAP_READS;
-			if (gap || (!g->probed && !processes)) {
-				never(sink, g, (enum amd_group)group, i,
-					!g->probed  ? "the GPU slept, or was reset, all the time"
-					: processes ? "kfd's processes (/sys/class/kfd/kfd/proc) "
-						      "cannot be read, or are another container's"
-						    : "the driver answered without a value");
-			}
+	static const char slept[] = "the GPU slept, or was reset, all the time";
+	for (size_t group = 0; group < AMD_PROCESS && !g->rows.lost; group++) {
+		if (group == AMD_JOB) {
+			gpu_rows_say_gaps(&g->rows, group,
+				!g->probed ? slept
+					   : "kfd's processes (/sys/class/kfd/kfd/proc) cannot be "
+					     "read, or are another container's");
+		} else if (!g->probed) {
+			gpu_rows_never_group(&g->rows, group, slept);
+		} else {
+			gpu_rows_say_gaps(&g->rows, group, "the driver answered without a value");
 		}
 	}
 }
 
 // Reads the group's metrics that have a file. False: the GPU is lost.
-static bool read_files(struct sink *sink, struct amd_gpu *g, enum amd_group group, uint64_t now_ns,
-	struct amd_reading *ret)
+static bool read_files(
+	struct amd_gpu *g, enum amd_group group, uint64_t now_ns, struct gpu_rows_reading *ret)
 {
-	for (size_t i = 0; i < AMD_MAX_METRICS; i++) {
-		ret->value[i] = VALUE_MISSING;
-	}
+	*ret = gpu_rows_nothing();
 	for (size_t i = 0; i < N_FILES; i++) {
 		const struct amd_file *file = &files[i];
-		if (file->group != group || !wants(g, group, file->metric)) {
+		if (file->group != group || !gpu_rows_wants(&g->rows, group, file->metric)) {
 			continue;
 		}
 		int r = read_file(&g->open[i], file, &ret->value[file->metric]);
 		if (r == -ENODEV) {
-			lose(sink, g, now_ns);
+			gpu_rows_lose(&g->rows, now_ns, g->index, g->name, g->uuid);
 			return false;
 		}
-		if (r < 0 && r != FILE_GAP) {
+		if (r < 0 && r != GPU_FILES_GAP) {
 			char reason[96];
 			snprintf(reason, sizeof(reason), "%s: %s", file->names[0], strerror(-r));
-			never(sink, g, group, file->metric, reason);
+			gpu_rows_never(&g->rows, group, file->metric, reason);
 		}
 	}
 	return true;
@@ -493,28 +365,28 @@ static bool read_errors_file(int root_fd, const char *path, int64_t counts[N_ERR
 }
 
 static void note_errors(
-	struct sink *sink, struct amd_gpu *g, uint64_t now_ns, const struct amd_reading *r)
+	struct sink *sink, struct amd_gpu *g, uint64_t now_ns, const struct gpu_rows_reading *r)
 {
 	for (size_t i = 0; i < N_ERRORS; i++) {
 		if (r->value[i] != VALUE_MISSING) {
-			gpu_errors_note(&g->errors, sink, now_ns, g->entity, g->index, g->name, i,
-				r->value[i]);
+			gpu_errors_note(&g->errors, sink, now_ns, g->rows.entity, g->index, g->name,
+				i, r->value[i]);
 		}
 	}
 }
 
 // What a group has besides files.
 static void read_more(
-	struct amd_source *s, struct amd_gpu *g, enum amd_group group, struct amd_reading *r)
+	struct amd_source *s, struct amd_gpu *g, enum amd_group group, struct gpu_rows_reading *r)
 {
 	char path[128];
-	if (group == AMD_CLOCK && wants(g, group, CLOCK_THROTTLE)) {
+	if (group == AMD_CLOCK && gpu_rows_wants(&g->rows, group, CLOCK_THROTTLE)) {
 		r->value[CLOCK_THROTTLE] = read_throttling(g);
 	} else if (group == AMD_ENERGY) {
 		r->value[ENERGY_JOULES] = read_joules(g);
-	} else if (group == AMD_STATE && wants(g, group, STATE_GENERATION)) {
+	} else if (group == AMD_STATE && gpu_rows_wants(&g->rows, group, STATE_GENERATION)) {
 		int64_t generation, width;
-		bool read = read_link(s->root_fd, g->link, "current", &generation, &width);
+		bool read = gpu_files_link(s->root_fd, g->link, "current", &generation, &width);
 		r->value[STATE_GENERATION] = read ? generation : VALUE_MISSING;
 		r->value[STATE_WIDTH] = read ? width : VALUE_MISSING;
 	} else if (group == AMD_ERRORS) {
@@ -531,25 +403,25 @@ static int read_group(
 	bool any = false;
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		struct amd_gpu *g = &s->gpus[i];
-		struct amd_reading r;
-		if (!wants_any(g, group)) {
+		struct gpu_rows_reading r;
+		if (!gpu_rows_wants_any(&g->rows, group)) {
 			continue;
 		}
 		any = true;
 		if (!g->probed && !sleeps(g)) {
 			probe(s, g, sink);
 		}
-		if (!g->probed || !wants_any(g, group)) {
+		if (!g->probed || !gpu_rows_wants_any(&g->rows, group)) {
 			continue;
 		}
 		if (group == AMD_STATE && faccessat(s->root_fd, g->folder, F_OK, 0) < 0) {
-			lose(sink, g, now_ns);
-		} else if (!sleeps(g) && read_files(sink, g, group, now_ns, &r)) {
+			gpu_rows_lose(&g->rows, now_ns, g->index, g->name, g->uuid);
+		} else if (!sleeps(g) && read_files(g, group, now_ns, &r)) {
 			read_more(s, g, group, &r);
 			if (group == AMD_ERRORS) {
 				note_errors(sink, g, now_ns, &r);
 			}
-			put_row(sink, g, group, now_ns, &r);
+			gpu_rows_put(&g->rows, group, now_ns, &r);
 		}
 	}
 	return any ? 0 : -ENODEV;
@@ -570,16 +442,6 @@ static const char nested_reason[] =
 	"the driver tells the host's process ids, and this container has its own; start it with "
 	"the host's (docker --pid=host)";
 
-static DIR *open_directory(int root_fd, const char *path)
-{
-	int fd = openat(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
-	if (fd >= 0 && !directory) {
-		close(fd);
-	}
-	return directory;
-}
-
 // What one process holds of one GPU, or VALUE_MISSING; whether it gives work to it.
 struct holding {
 	int64_t bytes;
@@ -591,14 +453,14 @@ static bool note_queues(struct amd_source *s, const char *process, struct holdin
 {
 	char path[400];
 	snprintf(path, sizeof(path), KFD_PROCESSES "/%.32s/queues", process);
-	_cleanup_closedir_ DIR *queues = open_directory(s->root_fd, path);
+	_cleanup_closedir_ DIR *queues = gpu_files_directory(s->root_fd, path);
 	const struct dirent *item;
 	bool any = false;
 	for (unsigned n = 0; queues && n < QUEUES_MAX && (item = readdir(queues)); n++) {
 		int64_t id;
 		snprintf(path, sizeof(path), KFD_PROCESSES "/%.32s/queues/%.255s/gpuid", process,
 			item->d_name);
-		if (item->d_name[0] == '.' || !read_number_once(s->root_fd, path, &id)) {
+		if (item->d_name[0] == '.' || !gpu_files_number(s->root_fd, path, &id)) {
 			continue;
 		}
 		any = true;
@@ -616,7 +478,7 @@ static void read_holdings(struct amd_source *s, const char *process, struct hold
 		holdings[i] = (struct holding){VALUE_MISSING, false};
 		snprintf(path, sizeof(path), KFD_PROCESSES "/%.32s/vram_%" PRIu64, process,
 			s->gpus[i].id);
-		if (!read_number_once(s->root_fd, path, &holdings[i].bytes) ||
+		if (!gpu_files_number(s->root_fd, path, &holdings[i].bytes) ||
 			holdings[i].bytes < 0) {
 			holdings[i].bytes = VALUE_MISSING;
 		}
@@ -656,7 +518,7 @@ static void add_bytes(int64_t *sum, int64_t bytes)
 
 // Divides what a process holds between the job and others.
 static void add_process(struct amd_source *s, struct amd_process *p, const struct holding *holdings,
-	struct amd_reading *rows)
+	struct gpu_rows_reading *rows)
 {
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		add_bytes(&rows[i].value[p ? JOB_MEMORY : JOB_OTHER_MEMORY], holdings[i].bytes);
@@ -700,15 +562,16 @@ static pid_t pid_of(const char *name)
 {
 	int64_t pid;
 	struct cursor text = cursor_of(name, strlen(name));
-	return name[0] != '-' && number_of(text, &pid) && pid > 0 && pid <= INT32_MAX ? (pid_t)pid
-	                                                                              : 0;
+	return name[0] != '-' && gpu_files_number_of(text, &pid) && pid > 0 && pid <= INT32_MAX
+	               ? (pid_t)pid
+	               : 0;
 }
 
 // Reads all processes of all GPUs into a row for each GPU. False: the list cannot be read, or all
 // that it has are processes of another pid namespace.
-static bool read_list(struct amd_source *s, struct amd_reading *rows)
+static bool read_list(struct amd_source *s, struct gpu_rows_reading *rows)
 {
-	_cleanup_closedir_ DIR *list = open_directory(s->root_fd, KFD_PROCESSES);
+	_cleanup_closedir_ DIR *list = gpu_files_directory(s->root_fd, KFD_PROCESSES);
 	_cleanup_free_ struct holding *holdings = calloc(s->n_gpus, sizeof(*holdings));
 	const struct dirent *item;
 	bool any = false, here = false;
@@ -731,22 +594,22 @@ static bool read_list(struct amd_source *s, struct amd_reading *rows)
 
 static void put_users(struct amd_source *s, struct sink *sink, uint64_t now_ns)
 {
-	_cleanup_free_ struct amd_reading *rows = calloc(s->n_gpus, sizeof(*rows));
+	_cleanup_free_ struct gpu_rows_reading *rows = calloc(s->n_gpus, sizeof(*rows));
 	for (size_t i = 0; i < s->n_processes; i++) {
 		s->processes[i].listed = false;
 		s->processes[i].memory = 0;
 	}
 	if (!rows || !read_list(s, rows)) {
 		for (size_t i = 0; i < s->n_gpus; i++) {
-			s->gpus[i].reads[AMD_JOB]++; // without a value
+			s->gpus[i].rows.reads[AMD_JOB]++; // without a value
 		}
 		return;
 	}
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		rows[i].value[JOB_UTILIZATION] = VALUE_MISSING;
 		rows[i].value[JOB_OTHER_UTILIZATION] = VALUE_MISSING;
-		if (wants_any(&s->gpus[i], AMD_JOB)) {
-			put_row(sink, &s->gpus[i], AMD_JOB, now_ns, &rows[i]);
+		if (gpu_rows_wants_any(&s->gpus[i].rows, AMD_JOB)) {
+			gpu_rows_put(&s->gpus[i].rows, AMD_JOB, now_ns, &rows[i]);
 		}
 	}
 	put_processes(s, sink, now_ns);
@@ -800,7 +663,7 @@ static void read_visible(struct amd_source *s, struct sink *sink, uint64_t now_n
 	s->visible_set = true;
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		struct amd_gpu *g = &s->gpus[i];
-		if (g->visible != (int)choice.verdicts[i] && !g->lost) {
+		if (g->visible != (int)choice.verdicts[i] && !g->rows.lost) {
 			g->visible = (int)choice.verdicts[i];
 			describe_again(s, g, sink);
 		}
@@ -844,7 +707,7 @@ static int read_node(int root_fd, unsigned node, uint64_t *ret_id)
 	int64_t id;
 	snprintf(path, sizeof(path), KFD_NODES "/%u/gpu_id", node);
 	int r = file_read_once(root_fd, path, buffer, sizeof(buffer), &text, NULL);
-	*ret_id = r == 0 && number_of(text, &id) && id > 0 ? (uint64_t)id : 0;
+	*ret_id = r == 0 && gpu_files_number_of(text, &id) && id > 0 ? (uint64_t)id : 0;
 	return r;
 }
 
@@ -974,38 +837,7 @@ static void find_link(struct amd_source *s, struct amd_gpu *g)
 		}
 		memcpy(g->link + strlen(g->link), "/..", sizeof("/.."));
 	}
-	read_link(s->root_fd, g->link, "max", &g->link_generation, &g->link_width);
-}
-
-// The folder of the GPU's sensors: hwmon/hwmon3.
-static void find_hwmon(struct amd_source *s, struct amd_gpu *g)
-{
-	char path[96];
-	snprintf(path, sizeof(path), "%s/hwmon", g->folder);
-	_cleanup_closedir_ DIR *list = open_directory(s->root_fd, path);
-	const struct dirent *item;
-	while (list && (item = readdir(list))) {
-		size_t length = strlen(item->d_name);
-		if (strncmp(item->d_name, "hwmon", strlen("hwmon")) == 0 && length < 16) {
-			snprintf(g->hwmon, sizeof(g->hwmon), "%s/%.16s", path, item->d_name);
-			return;
-		}
-	}
-}
-
-// "temp2_input", where temp2_label is "junction". False: no such sensor.
-static bool find_labelled(
-	int root_fd, const char *hwmon, const char *labelled, const char *label, char path[160])
-{
-	char line[32];
-	for (unsigned i = 1; i <= 8; i++) {
-		snprintf(path, 160, "%s/%s%u_label", hwmon, labelled, i);
-		if (file_read_line(root_fd, path, line, sizeof(line)) && strcmp(line, label) == 0) {
-			snprintf(path, 160, "%s/%s%u_input", hwmon, labelled, i);
-			return true;
-		}
-	}
-	return false;
+	gpu_files_link(s->root_fd, g->link, "max", &g->link_generation, &g->link_width);
 }
 
 static bool path_of(struct amd_source *s, const struct amd_gpu *g, const struct amd_file *file,
@@ -1016,14 +848,15 @@ static bool path_of(struct amd_source *s, const struct amd_gpu *g, const struct 
 		return false;
 	}
 	if (file->labelled) {
-		return find_labelled(s->root_fd, folder, file->labelled, name, path);
+		return gpu_files_labelled(
+			s->root_fd, folder, file->labelled, name, "input", path, 160);
 	}
 	snprintf(path, 160, "%s/%s", folder, name);
 	return true;
 }
 
 // Opens the file of a metric, or says why the GPU does not have it.
-static void open_file(struct amd_source *s, struct amd_gpu *g, size_t number, struct sink *sink)
+static void open_file(struct amd_source *s, struct amd_gpu *g, size_t number)
 {
 	const struct amd_file *file = &files[number];
 	char path[160], reason[96];
@@ -1035,7 +868,7 @@ static void open_file(struct amd_source *s, struct amd_gpu *g, size_t number, st
 		}
 		int opened = host_file_open(&g->open[number], s->root_fd, path, NULL);
 		int read = opened < 0 ? opened : read_file(&g->open[number], file, &value);
-		r = read == FILE_GAP ? 0 : read;
+		r = read == GPU_FILES_GAP ? 0 : read;
 		if (r < 0) {
 			host_file_close(&g->open[number]);
 		}
@@ -1044,15 +877,7 @@ static void open_file(struct amd_source *s, struct amd_gpu *g, size_t number, st
 		bool absent = r == -ENOENT || r == -EOPNOTSUPP || r == -EINVAL || r == -ENOTDIR;
 		snprintf(reason, sizeof(reason), "%s: %s", file->names[0],
 			absent ? "the driver does not have it for this GPU" : strerror(-r));
-		never(sink, g, file->group, file->metric, reason);
-	}
-}
-
-static void never_group(
-	struct sink *sink, struct amd_gpu *g, enum amd_group group, const char *reason)
-{
-	for (size_t i = 0; i < amd_groups[group].n_metrics; i++) {
-		never(sink, g, group, i, reason);
+		gpu_rows_never(&g->rows, file->group, file->metric, reason);
 	}
 }
 
@@ -1078,8 +903,7 @@ static const struct {
 };
 
 // What the driver's table of this GPU lacks.
-static void judge_table(
-	struct amd_gpu *g, struct sink *sink, const struct table_layout *l, unsigned version)
+static void judge_table(struct amd_gpu *g, const struct table_layout *l, unsigned version)
 {
 	char reason[112];
 	const char *why = g->table.fd < 0
@@ -1088,26 +912,26 @@ static void judge_table(
 	snprintf(reason, sizeof(reason), "the driver's table gpu_metrics, version %u.%u, lacks it",
 		version >> 8, version & 0xff);
 	if (!l || (!l->throttling && !l->residencies)) {
-		never(sink, g, AMD_CLOCK, CLOCK_THROTTLE, why);
+		gpu_rows_never(&g->rows, AMD_CLOCK, CLOCK_THROTTLE, why);
 	}
 	if (!l || read_joules(g) == VALUE_MISSING) {
-		never(sink, g, AMD_ENERGY, ENERGY_JOULES, why);
+		gpu_rows_never(&g->rows, AMD_ENERGY, ENERGY_JOULES, why);
 	} else if (!g->instinct) {
-		never(sink, g, AMD_ENERGY, ENERGY_JOULES,
+		gpu_rows_never(&g->rows, AMD_ENERGY, ENERGY_JOULES,
 			"the unit of this GPU's counter is not documented");
 	}
 }
 
 // A sensor that reports 0 is another's.
-static void judge_power(struct amd_gpu *g, struct sink *sink)
+static void judge_power(struct amd_gpu *g)
 {
 	int64_t milliwatts;
 	if (read_number(g, AMD_POWER, POWER_WATTS, &milliwatts) && milliwatts == 0) {
-		never(sink, g, AMD_POWER, POWER_WATTS, second_reason);
-		never(sink, g, AMD_ENERGY, ENERGY_JOULES, second_reason);
+		gpu_rows_never(&g->rows, AMD_POWER, POWER_WATTS, second_reason);
+		gpu_rows_never(&g->rows, AMD_ENERGY, ENERGY_JOULES, second_reason);
 	}
 	if (read_number(g, AMD_STATE, STATE_POWER_LIMIT, &milliwatts) && milliwatts == 0) {
-		never(sink, g, AMD_STATE, STATE_POWER_LIMIT, second_reason);
+		gpu_rows_never(&g->rows, AMD_STATE, STATE_POWER_LIMIT, second_reason);
 	}
 }
 
@@ -1118,17 +942,18 @@ static bool is_integrated(struct amd_source *s, const struct amd_gpu *g, unsigne
 	char path[160];
 	unsigned format = version >> 8;
 	return format == 2 || format == 3 ||
-	       (*g->hwmon && find_labelled(s->root_fd, g->hwmon, "in", "vddnb", path));
+	       (*g->hwmon && gpu_files_labelled(s->root_fd, g->hwmon, "in", "vddnb", "input", path,
+				     sizeof(path)));
 }
 
-static void judge_integrated(struct amd_gpu *g, struct sink *sink)
+static void judge_integrated(struct amd_gpu *g)
 {
 	static const char power[] = "the sensor is the processor's, with its CPUs";
-	never(sink, g, AMD_POWER, POWER_WATTS, power);
-	never(sink, g, AMD_ENERGY, ENERGY_JOULES, power);
-	never(sink, g, AMD_STATE, STATE_POWER_LIMIT, power);
-	never(sink, g, AMD_STATE, STATE_GENERATION, "an integrated GPU has no link");
-	never(sink, g, AMD_STATE, STATE_WIDTH, "an integrated GPU has no link");
+	gpu_rows_never(&g->rows, AMD_POWER, POWER_WATTS, power);
+	gpu_rows_never(&g->rows, AMD_ENERGY, ENERGY_JOULES, power);
+	gpu_rows_never(&g->rows, AMD_STATE, STATE_POWER_LIMIT, power);
+	gpu_rows_never(&g->rows, AMD_STATE, STATE_GENERATION, "an integrated GPU has no link");
+	gpu_rows_never(&g->rows, AMD_STATE, STATE_WIDTH, "an integrated GPU has no link");
 	g->link_generation = g->link_width = 0;
 }
 
@@ -1146,23 +971,27 @@ static void probe(struct amd_source *s, struct amd_gpu *g, struct sink *sink)
 	}
 	g->probed = true;
 	for (size_t i = 0; i < N_FILES; i++) {
-		open_file(s, g, i, sink);
+		open_file(s, g, i);
 	}
 	const struct table_layout *l = read_table(g, table, &version);
 	g->integrated = is_integrated(s, g, version);
 	if (g->integrated) {
-		judge_integrated(g, sink);
+		judge_integrated(g);
 	}
-	judge_table(g, sink, l, version);
-	judge_power(g, sink);
+	judge_table(g, l, version);
+	judge_power(g);
 	snprintf(path, sizeof(path), "%s/ras/umc_err_count", g->folder);
 	if (faccessat(s->root_fd, path, F_OK, 0) < 0) {
-		never(sink, g, AMD_ERRORS, ERRORS_UNCORRECTED, "this GPU's memory has no ECC");
-		never(sink, g, AMD_ERRORS, ERRORS_CORRECTED, "this GPU's memory has no ECC");
+		gpu_rows_never(
+			&g->rows, AMD_ERRORS, ERRORS_UNCORRECTED, "this GPU's memory has no ECC");
+		gpu_rows_never(
+			&g->rows, AMD_ERRORS, ERRORS_CORRECTED, "this GPU's memory has no ECC");
 	}
 	if (g->link_generation == 0) {
-		never(sink, g, AMD_STATE, STATE_GENERATION, "the kernel does not report the link");
-		never(sink, g, AMD_STATE, STATE_WIDTH, "the kernel does not report the link");
+		gpu_rows_never(&g->rows, AMD_STATE, STATE_GENERATION,
+			"the kernel does not report the link");
+		gpu_rows_never(
+			&g->rows, AMD_STATE, STATE_WIDTH, "the kernel does not report the link");
 	}
 	describe_again(s, g, sink);
 }
@@ -1213,30 +1042,31 @@ static void describe_again(struct amd_source *s, struct amd_gpu *g, struct sink 
 	char name[128];
 	_cleanup_free_ char *attributes = attributes_of(g);
 	struct sink_entity entity = entity_of(s, g, name, attributes);
-	sink_entity_update(sink, g->entity, &entity);
+	sink_entity_update(sink, g->rows.entity, &entity);
 }
 
 static void open_gpu(struct amd_source *s, struct amd_gpu *g, struct sink *sink)
 {
 	char path[160], name[128];
 	struct sink_entity entity = entity_of(s, g, name, NULL);
-	g->entity = sink_entity(sink, &entity);
+	g->rows.entity = sink_entity(sink, &entity);
 	snprintf(path, sizeof(path), "%s/power/runtime_status", g->folder);
 	(void)host_file_open(&g->suspended, s->root_fd, path, NULL);
 	snprintf(path, sizeof(path), "%s/gpu_metrics", g->folder);
 	(void)host_file_open(&g->table, s->root_fd, path, NULL);
 	snprintf(path, sizeof(path), "%s/mem_info_vram_total", g->folder); // wakes nothing
-	if (!read_number_once(s->root_fd, path, &g->memory_bytes) || g->memory_bytes < 0) {
+	if (!gpu_files_number(s->root_fd, path, &g->memory_bytes) || g->memory_bytes < 0) {
 		g->memory_bytes = 0;
 	}
 	for (size_t i = 0; i < ARRAY_LENGTH(unreported); i++) {
-		never(sink, g, unreported[i].group, unreported[i].metric, unreported[i].reason);
+		gpu_rows_never(
+			&g->rows, unreported[i].group, unreported[i].metric, unreported[i].reason);
 	}
 	if (s->nested) {
-		never_group(sink, g, AMD_JOB, nested_reason);
+		gpu_rows_never_group(&g->rows, AMD_JOB, nested_reason);
 	}
 	for (size_t group = 0; group < AMD_JOB && g->part; group++) {
-		never_group(sink, g, (enum amd_group)group,
+		gpu_rows_never_group(&g->rows, (enum amd_group)group,
 			"the driver reports it for the whole GPU, which is divided: see its first "
 			"part");
 	}
@@ -1283,7 +1113,8 @@ static void add_gpu(struct amd_source *s, unsigned node, uint64_t id, struct sin
 		.id = id,
 		.table = HOST_FILE_CLOSED,
 		.suspended = HOST_FILE_CLOSED,
-		.visible = GPU_VISIBLE};
+		.visible = GPU_VISIBLE,
+		.rows = {.groups = amd_groups, .n_groups = N_AMD_GROUPS, .sink = sink}};
 	for (size_t i = 0; i < N_FILES; i++) {
 		g->open[i] = HOST_FILE_CLOSED;
 	}
@@ -1295,7 +1126,7 @@ static void add_gpu(struct amd_source *s, unsigned node, uint64_t id, struct sin
 	g->instinct = values[NODE_TARGET] >= 90008 && values[NODE_TARGET] < 100000;
 	name_gpu(s, g, values);
 	identify_gpu(s, g);
-	find_hwmon(s, g);
+	gpu_files_hwmon(s->root_fd, g->folder, NULL, g->hwmon, sizeof(g->hwmon));
 	find_link(s, g);
 	s->n_gpus++;
 	open_gpu(s, g, sink);
@@ -1374,7 +1205,7 @@ static void amd_close(void *state)
 {
 	struct amd_source *s = state;
 	for (size_t i = 0; s && i < s->n_gpus; i++) {
-		say_gaps(s->sink, &s->gpus[i]);
+		say_gaps(&s->gpus[i]);
 		for (size_t k = 0; k < N_FILES; k++) {
 			host_file_close(&s->gpus[i].open[k]);
 		}
@@ -1418,7 +1249,6 @@ static int amd_open(
 	if (!s) {
 		return error_errno(e, ENOMEM, "AMD's GPUs");
 	}
-	s->sink = sink;
 	s->host = context->host;
 	s->start_ns = context->start_ns;
 	s->root_fd = context->root_fd;
