@@ -93,6 +93,8 @@ const char training[] = "gpus 2\n"
 			"gpu 0 processes self:1000000:30 77:5000:50\n"
 			"gpu 1 processes self:500000:20 4242:300:1\n";
 
+size_t recording_members = 1;
+
 // What the source asks of the job's tree: here the job is this process, and pid 4242.
 int64_t tree_entity_of(struct tree *tree, pid_t pid)
 {
@@ -104,12 +106,13 @@ int tree_snapshot(struct tree *tree, struct tree_member **items, size_t *n, size
 {
 	(void)tree;
 	void *grown = *items;
-	if (array_reserve(&grown, capacity, 1, sizeof(**items)) < 0) {
+	if (array_reserve(&grown, capacity, 2, sizeof(**items)) < 0) {
 		return -ENOMEM;
 	}
 	*items = grown;
 	(*items)[0] = (struct tree_member){.pid = getpid(), .entity = OWN_ENTITY};
-	*n = 1;
+	(*items)[1] = (struct tree_member){.pid = OTHER_PID, .entity = OTHER_ENTITY};
+	*n = recording_members;
 	return 0;
 }
 
@@ -231,6 +234,7 @@ int recording_open(struct recording *r, const char *script, struct error *e)
 	r->now_ns = r->start_ns;
 	assert_int_equal(sink_new(&r->registry, r->feed, r->start_ns, &r->sink), 0);
 	struct source_context context = {.root_fd = r->root_fd,
+		.captured = r->captured,
 		.tree = (struct tree *)r, // never looked into
 		.host = 1,
 		.job = 2,

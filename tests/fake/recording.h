@@ -2,7 +2,7 @@
 // SPDX-FileCopyrightText: the strain authors
 //
 // A recording of one source of GPUs alone: NVML's on the fake library's clock, so that no test
-// waits, or AMD's on a tree of files.
+// waits, or AMD's or Intel's on a tree of files.
 
 #pragma once
 
@@ -20,11 +20,14 @@
 
 extern const struct source source_nvml;
 extern const struct source source_amdgpu;
+extern const struct source source_intelgpu;
 
 // The job is this process, and another pid; the tree is the recording's own.
 #define OWN_ENTITY 900
 #define OTHER_PID 4242
 #define OTHER_ENTITY 901
+// How many of them a snapshot of the tree has: 1, or 2.
+extern size_t recording_members;
 
 struct row {
 	int64_t entity;
@@ -49,6 +52,7 @@ struct recording {
 	const struct source *source;
 	char folder[64];
 	int root_fd;
+	bool captured; // rates are of the time that play() pretends
 	struct registry registry;
 	struct feed *feed;
 	struct sink *sink;

@@ -57,7 +57,9 @@ const struct metric gpu_busy_metrics[N_BUSY] = {
 		"Share of time in which a kernel of any size was resident on the GPU, over the "
 		"driver's sample period of 1/6 to 1 s (nvmlDeviceGetSamples, each sample once "
 		"with the driver's time; otherwise nvmlDeviceGetUtilizationRates). AMD: "
-		"gpu_busy_percent, of which each reading is the firmware's latest average."},
+		"gpu_busy_percent, of which each reading is the firmware's latest average. Intel: "
+		"an upper bound, the share of time since the previous reading in which the busiest "
+		"GT was not in its idle state (gtidle/idle_residency_ms, rc6_residency_ms)."},
 	[BUSY_MEMORY] = {"strain.gpu.memory.utilization", METRIC_GAUGE, "1", 0.01,
 		"Share of time in which the GPU's memory was read or written, over the same sample "
 		"period: how busy its memory controller was, not how much memory is in use. AMD: "
@@ -78,7 +80,8 @@ const struct metric gpu_memory_metrics[N_MEMORY] = {
 
 const struct metric gpu_clock_metrics[N_CLOCK] = {
 	[CLOCK_SM] = {"strain.gpu.clock.sm", METRIC_GAUGE, "Hz", 1e6,
-		"Current clock of the GPU's multiprocessors (AMD: sclk of its hwmon)."},
+		"Current clock of the GPU's multiprocessors (AMD: sclk of its hwmon; Intel: "
+		"act_freq of its fastest tile, 0 while that is idle)."},
 	[CLOCK_MEMORY] = {"strain.gpu.clock.memory", METRIC_GAUGE, "Hz", 1e6,
 		"Current clock of the GPU's memory; data moves at twice this rate (AMD: mclk of "
 		"its "
@@ -87,21 +90,25 @@ const struct metric gpu_clock_metrics[N_CLOCK] = {
 		"Why clocks are not at their highest, as bits: 1 idle, 2 application clocks were "
 		"set, 4 power limit, 8 hardware slowdown, 16 synchronised with other GPUs, 32 too "
 		"hot (software), 64 too hot (hardware), 128 power brake, 256 display clocks; 0 is "
-		"none. AMD: 1, 4, 32 and 64, from gpu_metrics."},
+		"none. AMD: 1, 4, 32 and 64, from gpu_metrics. Intel: 1, 4, 32, 64 and 128, from "
+		"throttle; 8 is any other reason."},
 };
 
 const struct metric gpu_power_metrics[N_POWER] = {
 	[POWER_WATTS] = {"hw.power", METRIC_GAUGE, "W", 0.001,
 		"Current power of the GPU's board (averaged over a second on Ampere and later, "
 		"if the driver has only nvmlDeviceGetPowerUsage). AMD: power1_average or "
-		"power1_input of its hwmon."},
+		"power1_input of its hwmon. Intel: the growth of energy since the previous "
+                "reading; "
+		"the entity's power_domain says whether of the board or the chip."},
 };
 
 const struct metric gpu_energy_metrics[N_ENERGY] = {
 	[ENERGY_JOULES] = {"hw.energy", METRIC_COUNTER, "J", 0.001,
 		"Energy used by the GPU's board since the driver was loaded (Volta and later). "
 		"Its growth is exact, unlike sampled power. AMD: from gpu_metrics, where the "
-		"firmware counts it."},
+		"firmware counts it. Intel: energy*_input of its hwmon, of the board or the chip "
+		"(power_domain)."},
 };
 
 const struct metric gpu_pcie_metrics[N_TRAFFIC] = {
@@ -148,12 +155,11 @@ const struct metric gpu_gpm_metrics[N_GPM] = {
 const struct metric gpu_state_metrics[N_STATE] = {
 	[STATE_TEMPERATURE] = {"hw.temperature", METRIC_GAUGE, "Cel", 1,
 		"Temperature of the GPU's chip (AMD: of its hottest point, \"junction\", else at "
-		"its "
-		"edge)."},
+		"its edge; Intel: \"pkg\" of its hwmon)."},
 	[STATE_MEMORY_TEMPERATURE] = {"strain.gpu.memory.temperature", METRIC_GAUGE, "Cel", 1,
 		"Temperature of the GPU's memory, if it has a sensor (HBM)."},
 	[STATE_POWER_LIMIT] = {"strain.gpu.power.limit", METRIC_GAUGE, "W", 0.001,
-		"Power limit in effect (AMD: power1_cap of its hwmon)."},
+		"Power limit in effect (AMD: power1_cap of its hwmon; Intel: power*_max)."},
 	[STATE_GENERATION] = {"strain.gpu.pcie.generation", METRIC_STATE, "1", 1,
 		"Current PCIe generation of the link; it is lower while the GPU is idle."},
 	[STATE_WIDTH] = {"strain.gpu.pcie.width", METRIC_STATE, "{lane}", 1,
@@ -182,12 +188,16 @@ const struct metric gpu_error_metrics[N_ERRORS] = {
 
 const struct metric gpu_job_metrics[N_JOB] = {
 	[JOB_MEMORY] = {"strain.gpu.job.memory.usage", METRIC_GAUGE, "By", 1,
-		"Memory of this GPU used by processes of the job (AMD: as kfd counts it)."},
+		"Memory of this GPU used by processes of the job (AMD: as kfd counts it; Intel: "
+		"resident, from fdinfo, of which shared buffers count in each client; on an "
+		"integrated GPU in the machine's memory)."},
 	[JOB_PROCESSES] = {"strain.gpu.job.processes", METRIC_GAUGE, "{process}", 1,
-		"Processes of the job that use this GPU (AMD: that have a queue of kfd on it)."},
+		"Processes of the job that use this GPU (AMD: that have a queue of kfd on it; "
+		"Intel: whose engines' time is above 0, or that hold 32 MiB)."},
 	[JOB_UTILIZATION] = {"strain.gpu.job.utilization", METRIC_GAUGE, "1", 0.01,
 		"Share of time in which a process of the job had a kernel resident on this "
-		"GPU, summed over processes that alternate (nvmlDeviceGetProcessUtilization)."},
+		"GPU, summed over processes that alternate (nvmlDeviceGetProcessUtilization). "
+		"Intel: share of the time of the busiest kind of engines, from fdinfo."},
 	[JOB_OTHER_PROCESSES] = {"strain.gpu.others.processes", METRIC_GAUGE, "{process}", 1,
 		"Processes of other programs that use this GPU."},
 	[JOB_OTHER_MEMORY] = {"strain.gpu.others.memory.usage", METRIC_GAUGE, "By", 1,
@@ -200,8 +210,9 @@ const struct metric gpu_job_metrics[N_JOB] = {
 const struct metric gpu_process_metrics[N_PROCESS] = {
 	[PROCESS_MEMORY] = {"strain.gpu.memory.usage", METRIC_GAUGE, "By", 1,
 		"GPU memory used by the process on all GPUs, including its CUDA context (AMD: as "
-		"kfd counts it)."},
+		"kfd counts it; Intel: resident, from fdinfo)."},
 	[PROCESS_UTILIZATION] = {"strain.gpu.utilization", METRIC_GAUGE, "1", 0.01,
 		"Share of time in which the process had a kernel resident, summed over GPUs: 2 "
-		"means two GPUs all the time (nvmlDeviceGetProcessUtilization)."},
+		"means two GPUs all the time (nvmlDeviceGetProcessUtilization). Intel: the busiest "
+		"kind of engines of each GPU, from fdinfo."},
 };

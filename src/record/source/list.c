@@ -18,6 +18,7 @@ extern const struct source source_network;
 extern const struct source source_connections;
 extern const struct source source_nvml;
 extern const struct source source_amdgpu;
+extern const struct source source_intelgpu;
 extern const struct source source_waits;
 extern const struct source source_threads;
 extern const struct source source_profile;
@@ -34,6 +35,7 @@ const struct source *const source_list[] = {
 	&source_connections,
 	&source_nvml,
 	&source_amdgpu,
+	&source_intelgpu,
 	&source_waits,
 	&source_threads,
 	&source_profile,
