@@ -98,13 +98,16 @@ static bool is_hidden(const struct analysis *a, int64_t gpu)
 	return entity && json_is_false(json_object_get(entity->attributes, "visible"));
 }
 
-static bool is_amd(const struct analysis *a, int64_t gpu)
+static enum gpu_vendor vendor_of(const struct analysis *a, int64_t gpu)
 {
 	const struct entity *entity = entity_find(&a->tables.entities, gpu);
 	const char *vendor = entity ? json_string_value(
 					      json_object_get(entity->attributes, "vendor"))
 	                            : NULL;
-	return vendor && strcmp(vendor, "AMD") == 0;
+	return !vendor                        ? GPU_NVIDIA
+	       : strcmp(vendor, "AMD") == 0   ? GPU_AMD
+	       : strcmp(vendor, "Intel") == 0 ? GPU_INTEL
+	                                      : GPU_NVIDIA;
 }
 
 enum use { USE_UNKNOWN, USE_NONE, USE_SOME };
@@ -499,7 +502,7 @@ static void add_busy(const struct analysis *a, const struct stretch *stretch,
 	g->index = index_of(a, gpu->entity);
 	g->entity = gpu->entity;
 	g->divided = entity && entity_flag(entity, "mig");
-	g->amd = is_amd(a, gpu->entity);
+	g->vendor = vendor_of(a, gpu->entity);
 	g->busy = busy;
 	g->sm_activity = mean_since(a, gpu->entity, NAME_GPU_SM, stretch);
 	g->occupancy = mean_since(a, gpu->entity, NAME_GPU_OCCUPANCY, stretch);
@@ -668,7 +671,8 @@ void gpu_facts_fill(const struct analysis *a, const struct stretch *stretch, str
 		}
 	}
 	for (size_t i = 0; i < o->n_gpus && ret->index < 0; i++) {
-		ret->amd = (i == 0 || ret->amd) && is_amd(a, o->gpus[i].entity);
+		enum gpu_vendor vendor = vendor_of(a, o->gpus[i].entity);
+		ret->vendor = i == 0 || ret->vendor == vendor ? vendor : GPU_NVIDIA;
 	}
 	fill_clocks(a, stretch, ret);
 	ret->unused = ret->n > 0 && ret->known && enough && ret->n_used == 0;

@@ -46,6 +46,9 @@ enum gpu_slowing {
 	N_GPU_SLOWINGS,
 };
 
+// By whom a GPU was made: whose tools and variables advice names.
+enum gpu_vendor { GPU_NVIDIA, GPU_AMD, GPU_INTEL, N_GPU_VENDORS };
+
 // NAN: not known. Shares of time refer to a stretch of steady iterations, else to everything
 // recorded.
 struct gpu_facts {
@@ -58,7 +61,7 @@ struct gpu_facts {
 	bool unused; // known: the job used none
 	bool held; // the hooks saw a framework hold memory of one
 	bool divided; // the busiest is divided (MIG)
-	bool amd; // the busiest, or every GPU if none is the job's, was made by AMD
+	enum gpu_vendor vendor; // of the busiest, or of all if none is the job's
 	// The busiest GPU of the job.
 	int index; // the driver's number; -1: there is none
 	int64_t entity;

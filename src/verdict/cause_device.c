@@ -95,10 +95,12 @@ static void say_shared(struct text *t, const struct facts *f, const struct cause
 
 static void advise_shared(struct advice_builder *b, const struct cause *cause)
 {
-	advice_suggest_plain_at_most(b, cause->share.value,
-		b->f->gpu.amd
-			? "use a dedicated GPU (HIP_VISIBLE_DEVICES, the scheduler's --gpus)"
-			: "use a dedicated GPU (CUDA_VISIBLE_DEVICES, the scheduler's --gpus)",
+	static const char *const actions[N_GPU_VENDORS] = {
+		[GPU_NVIDIA] = "use a dedicated GPU (CUDA_VISIBLE_DEVICES, the scheduler's --gpus)",
+		[GPU_AMD] = "use a dedicated GPU (HIP_VISIBLE_DEVICES, the scheduler's --gpus)",
+		[GPU_INTEL] = "use a dedicated GPU (ZE_AFFINITY_MASK, the scheduler's --gpus)",
+	};
+	advice_suggest_plain_at_most(b, cause->share.value, actions[b->f->gpu.vendor],
 		"the GPU would serve only the job");
 }
 
@@ -123,10 +125,15 @@ static void say_throttled(struct text *t, const struct facts *f, const struct ca
 	text_append_string(t, " of it");
 }
 
-// " (nvidia-smi -q)": the command that shows more, with NVIDIA's options.
+// " (nvidia-smi -q)": the command that shows more, with NVIDIA's options. Intel's drivers have
+// none.
 static void append_tool(struct text *t, const struct gpu_facts *g, const char *options)
 {
-	text_format(t, " (%s%s)", g->amd ? "amd-smi metric" : "nvidia-smi ", g->amd ? "" : options);
+	if (g->vendor == GPU_NVIDIA) {
+		text_format(t, " (nvidia-smi %s)", options);
+	} else if (g->vendor == GPU_AMD) {
+		text_append_string(t, " (amd-smi metric)");
+	}
 }
 
 static void advise_throttled(struct advice_builder *b, const struct cause *cause)

@@ -34,9 +34,12 @@ static int put_busy(const struct gpu_facts *g, struct verdict *v)
 {
 	struct text value = {0};
 	if (g->n == 0 && g->n_hidden > 0) {
-		text_format(&value, "the job sees none: %s %s",
-			g->amd ? "ROCR_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES hides"
-			       : "CUDA_VISIBLE_DEVICES hides",
+		static const char *const why[N_GPU_VENDORS] = {
+			[GPU_NVIDIA] = "CUDA_VISIBLE_DEVICES hides",
+			[GPU_AMD] = "ROCR_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES hides",
+			[GPU_INTEL] = "/dev/dri lacks",
+		};
+		text_format(&value, "the job sees none: %s %s", why[g->vendor],
 			g->n_hidden > 1 ? "all of this machine" : "that of this machine");
 		return evidence_put(v, "GPUs", &value, NAME_GPU_JOB_PROCESSES);
 	}

@@ -565,14 +565,20 @@ static enum confidence judge_gpu_fault(const struct analysis *a, struct opinion 
 	}
 	words_append_elided(&opinion->headline, line.data ? line.data : "", NEXT_COLUMNS);
 	const struct gpu_facts *gpu = &opinion->facts->gpu;
+	static const char *const logged[N_GPU_VENDORS] = {
+		[GPU_NVIDIA] = "its Xid", [GPU_AMD] = "amdgpu", [GPU_INTEL] = "i915 or xe"};
+	static const char *const tools[N_GPU_VENDORS] = {
+		[GPU_NVIDIA] = "nvidia-smi -q -d ECC,ROW_REMAPPER",
+		[GPU_AMD] = "amd-smi metric --ecc",
+		[GPU_INTEL] = "dmesg has its errors"};
 	if (gpu->lost_index >= 0) {
 		text_format(propose(opinion),
 			"use another GPU; look for %s in dmesg, and check its power cables, its "
 			"seat and its cooling before a restart of the machine",
-			gpu->amd ? "amdgpu" : "its Xid");
+			logged[gpu->vendor]);
 	} else {
 		text_format(propose(opinion), "use another GPU, or reset this one (%s)",
-			gpu->amd ? "amd-smi metric --ecc" : "nvidia-smi -q -d ECC,ROW_REMAPPER");
+			tools[gpu->vendor]);
 	}
 	return CONFIDENCE_HIGH;
 }
