@@ -148,7 +148,8 @@ static enum use use_of(const struct analysis *a, int64_t gpu)
 {
 	double processes = tables_figure(&a->tables, gpu, NAME_GPU_JOB_PROCESSES, FIGURE_MAX);
 	double memory = tables_figure(&a->tables, gpu, NAME_GPU_JOB_MEMORY, FIGURE_MAX);
-	if (processes > 0 || memory > 0) {
+	// A runtime that only opens a GPU holds a little memory of it (AMD, Intel).
+	if (isfinite(processes) ? processes > 0 : memory > 0) {
 		return USE_SOME;
 	}
 	if (holds_memory(a)) {
@@ -485,12 +486,23 @@ bool gpu_facts_fault(const struct gpu_facts *g)
 
 // One GPU -----------------------------------------------------------------------------------------
 
+// Of Intel's GPUs, utilization is an upper bound; what the job had of one is exact.
+static double busy_of(
+	const struct analysis *a, const struct stretch *stretch, const struct gpu_figures *gpu)
+{
+	double busy = mean_since(a, gpu->entity, NAME_GPU_BUSY, stretch);
+	busy = isfinite(busy) ? busy : gpu->busy;
+	double own = vendor_of(a, gpu->entity) == GPU_INTEL
+	                     ? mean_over(a, gpu->entity, NAME_GPU_JOB_BUSY, stretch)
+	                     : NAN;
+	return fmin(busy, own); // of the known ones
+}
+
 // Sets the figures of the busiest GPU of the job.
 static void add_busy(const struct analysis *a, const struct stretch *stretch,
 	const struct gpu_figures *gpu, struct gpu_facts *g)
 {
-	double busy = mean_since(a, gpu->entity, NAME_GPU_BUSY, stretch);
-	busy = isfinite(busy) ? busy : gpu->busy;
+	double busy = busy_of(a, stretch, gpu);
 	const struct entity *entity = entity_find(&a->tables.entities, gpu->entity);
 	if (!(busy >= g->least_busy)) {
 		g->least_busy = isfinite(busy) ? busy : g->least_busy;

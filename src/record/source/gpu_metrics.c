@@ -98,9 +98,8 @@ const struct metric gpu_power_metrics[N_POWER] = {
 	[POWER_WATTS] = {"hw.power", METRIC_GAUGE, "W", 0.001,
 		"Current power of the GPU's board (averaged over a second on Ampere and later, "
 		"if the driver has only nvmlDeviceGetPowerUsage). AMD: power1_average or "
-		"power1_input of its hwmon. Intel: the growth of energy since the previous "
-                "reading; "
-		"the entity's power_domain says whether of the board or the chip."},
+		"power1_input of its hwmon. Intel: the growth of energy since the "
+		"previous reading, of the board or the chip (power_domain of the entity)."},
 };
 
 const struct metric gpu_energy_metrics[N_ENERGY] = {
