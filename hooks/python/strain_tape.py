@@ -199,15 +199,13 @@ class Tape:
 
         def predict(model, *arguments, **options):
             loop = self.loop()
-            if loop is None:
-                return original(model, *arguments, **options)
             began_ns = monotonic_ns()
             self.local.predicts = True
             try:
                 return original(model, *arguments, **options)
             finally:
                 self.local.predicts = False
-                if monotonic_ns() - began_ns >= EVALUATION_NS:
+                if loop is not None and monotonic_ns() - began_ns >= EVALUATION_NS:
                     self._do(_evaluated, loop.ring, began_ns)
                 else:
                     strain_spans.put("keras.predict", began_ns, monotonic_ns())

@@ -680,6 +680,7 @@ static int read_headline(struct analysis *a, struct observation *o)
 	if (r == 0) {
 		bool apart = verdict.bottleneck == BOTTLENECK_VALIDATION ||
 		             verdict.bottleneck == BOTTLENECK_CHECKPOINT ||
+		             verdict.bottleneck == BOTTLENECK_BETWEEN ||
 		             verdict.bottleneck == BOTTLENECK_COMPILE ||
 		             verdict.bottleneck == BOTTLENECK_STARTUP;
 		bool starts = verdict.bottleneck == BOTTLENECK_INPUT && !starts_matter(o) &&

@@ -1111,6 +1111,11 @@ static int take_own(
 	}
 	bool apart = span->phase >= 0 && span->phase < N_KNOWN_PHASES &&
 	             phase_id_is_apart((enum phase_id)span->phase);
+	bool between = g->began && !span->inside && !apart;
+	if (thread->index == 0 && between && named_of_name(span->name) == NAMED_KERAS_PREDICT) {
+		g->p->predicts_between.count++;
+		g->p->predicts_between.seconds += running_s(g, span->start_ns, span->end_ns);
+	}
 	if (thread->index == 0 && span->inside && !apart) {
 		add_named(g->named, span);
 	}

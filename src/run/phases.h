@@ -213,6 +213,7 @@ struct phases {
 	bool ranks_launched; // their numbers are the launcher's
 	bool waits_inferred; // phase_rank.waits is not marked, but inferred from backward
 	struct named_work named[N_NAMED]; // in its steady iterations
+	struct named_work predicts_between; // calls of predict() of the main thread between them
 	double validation_starting_s; // of the main thread: loader workers start for it
 	uint64_t compilations; // of the main thread, in the whole run
 	double compiling_s; // their time, that of one within another counted once

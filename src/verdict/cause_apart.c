@@ -471,6 +471,92 @@ static void advise_checkpoint(struct advice_builder *b, const struct cause *caus
 	advice_suggest(b, advice_gain_of(cause->share, 0.5), &action, &basis);
 }
 
+// Between iterations ------------------------------------------------------------------------------
+
+// Time that is in no iteration and no phase: a metric over a whole epoch, a report, a rollout.
+// Where loader workers start for each epoch, their end is a part of it.
+static struct judgement judge_between(const struct facts *f, const struct causes *found)
+{
+	(void)found;
+	bool ends = f->workers.restart && !cause_outside_function(f);
+	double share = known_or_zero(f->between_s) / f->training_s;
+	return (struct judgement){ends ? 0 : share, N_KNOWN_PHASES};
+}
+
+static bool predicts_between(const struct facts *f)
+{
+	return f->predicts_between >= PREDICTS_MANY &&
+	       f->predicts_between_s < PREDICTS_BRIEF_S * f->predicts_between &&
+	       f->predicts_between_s >= MOST * f->between_s;
+}
+
+// The function that most of this time is in. NULL: not known.
+static const struct line_place *between_function(const struct facts *f, double share)
+{
+	const struct line_place *top = cause_outside_function(f);
+	return top && top->share >= MOST * share ? top : NULL;
+}
+
+static const char *between_what(const struct facts *f)
+{
+	return f->epoch_iterations > 0 ? "epochs" : "iterations";
+}
+
+static void say_between(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	const struct line_place *function = between_function(f, cause->share.value);
+	text_format(t, "work between %s takes ", between_what(f));
+	append_of_training(t, f, cause->share.value, f->between_s);
+	if (function) {
+		text_append_string(t, ", mostly in ");
+		words_append_place(t, function->place, 60);
+	} else if (predicts_between(f)) {
+		text_append_string(t, ", mostly in calls of predict()");
+	}
+}
+
+static void advise_predicts_between(struct advice_builder *b)
+{
+	const struct facts *f = b->f;
+	struct text action = {0}, basis = {0};
+	text_append_string(&action,
+		"call predict() once with all samples, or model(x, training=False) for one");
+	words_append_number(&basis, f->predicts_between);
+	text_format(&basis, " calls of predict() between %s take ", between_what(f));
+	words_append_seconds(&basis, f->predicts_between_s);
+	text_append_string(&basis, ": each makes a data set, an iterator and callbacks");
+	advice_suggest_at_most(b, f->predicts_between_s / f->training_s, &action, &basis);
+}
+
+static void advise_between(struct advice_builder *b, const struct cause *cause)
+{
+	const struct line_place *function = between_function(b->f, cause->share.value);
+	struct text action = {0}, basis = {0};
+	if (predicts_between(b->f)) {
+		advise_predicts_between(b);
+	}
+	if (!function) {
+		text_format(&action, "find out what runs between %s, and run it less often",
+			between_what(b->f));
+		text_append_string(
+			&basis, b->f->python ? "to mark it: import strain; with strain.phase(...):"
+					     : "to mark it: strain_begin(), strain_end() "
+					       "(docs/markers.md)");
+		advice_suggest(b, advice_no_gain, &action, &basis);
+		return;
+	}
+	text_append_string(&action, "call ");
+	words_append_place(&action, function->place, 60);
+	text_append_string(
+		&action, " less often, on fewer samples, or make it faster (on whole arrays)");
+	words_append_percent(&basis, function->share);
+	text_append_string(&basis,
+		" of the samples of lines are in this function, outside modules, backward and "
+		"optimizer");
+	advice_suggest_at_most(
+		b, fmin(cause->share.value, cause_function_at_most(function)), &action, &basis);
+}
+
 // Start -------------------------------------------------------------------------------------------
 
 // Start-up counts half: in a longer run its share is smaller.
@@ -555,6 +641,16 @@ const struct cause_kind cause_validation = {
 	.grounds = grounds_measured,
 	.say = say_validation,
 	.advise = advise_validation,
+};
+
+const struct cause_kind cause_between = {
+	.name = "between",
+	.part = "work between epochs",
+	.of = OF_TRAINING,
+	.judge = judge_between,
+	.grounds = grounds_measured,
+	.say = say_between,
+	.advise = advise_between,
 };
 
 const struct cause_kind cause_checkpoint = {

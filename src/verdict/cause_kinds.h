@@ -71,7 +71,7 @@ extern const struct cause_kind cause_quota, cause_threads, cause_contention, cau
 extern const struct cause_kind cause_optimizer, cause_host, cause_gpu_unused, cause_gpu_shared,
 	cause_compute, cause_gpu_throttled, cause_transfer, cause_not_known;
 extern const struct cause_kind cause_network, cause_ranks, cause_validation, cause_checkpoint,
-	cause_compile, cause_startup, cause_leak;
+	cause_between, cause_compile, cause_startup, cause_leak;
 
 // "31 % of each iteration".
 void cause_append_share(struct text *t, const struct cause *cause);

@@ -60,6 +60,7 @@ static const struct cause_kind *const kinds[N_BOTTLENECKS] = {
 	[BOTTLENECK_RANKS] = &cause_ranks,
 	[BOTTLENECK_VALIDATION] = &cause_validation,
 	[BOTTLENECK_CHECKPOINT] = &cause_checkpoint,
+	[BOTTLENECK_BETWEEN] = &cause_between,
 	[BOTTLENECK_COMPILE] = &cause_compile,
 	[BOTTLENECK_STARTUP] = &cause_startup,
 	[BOTTLENECK_LEAK] = &cause_leak,

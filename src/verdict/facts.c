@@ -711,6 +711,7 @@ void facts_init(struct facts *f)
 	f->validates_alone = -1;
 	f->duration_s = f->startup_s = f->training_s = f->between_s = f->validation_s =
 		f->validation_starting_s = f->checkpoint_s = NAN;
+	f->predicts_between = f->predicts_between_s = NAN;
 	f->samples = f->epoch_iterations = f->compute_s = f->undisturbed_s =
 		f->undisturbed_waits_s = NAN;
 	f->data_at_epochs = f->other_at_epochs = NAN;
@@ -1009,6 +1010,8 @@ static void fill_phases(const struct phases *p, struct facts *f)
 	f->steady = p->steady;
 	f->startup_s = p->startup_s;
 	f->between_s = p->between_s - p->saving_s;
+	f->predicts_between = (double)p->predicts_between.count;
+	f->predicts_between_s = fmin(p->predicts_between.seconds, f->between_s);
 	f->training_s = p->iterations_s + p->apart_s + p->between_s + p->unrecorded_s;
 	f->validation_s = p->items[PHASE_VALIDATION].total_s;
 	f->validation_starting_s = fmin(p->validation_starting_s, f->validation_s);
@@ -2010,6 +2013,7 @@ double facts_share(const struct facts *f, enum phase_id phase)
 // Validation and checkpoints take no time of an iteration, but of training.
 double facts_iterations_share(const struct facts *f)
 {
-	double apart = known_or_zero(f->validation_s) + known_or_zero(f->checkpoint_s);
+	double apart = known_or_zero(f->validation_s) + known_or_zero(f->checkpoint_s) +
+	               known_or_zero(f->between_s);
 	return f->training_s > apart ? 1 - apart / f->training_s : 1;
 }

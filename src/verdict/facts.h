@@ -197,6 +197,8 @@ struct facts {
 	double startup_s;
 	double training_s;
 	double between_s; // part of training between iterations and outside phases that are apart
+	double predicts_between; // calls of predict() in that time
+	double predicts_between_s;
 	double validation_s; // of the rank with most, for which the others wait
 	double validation_starting_s; // a part of it: until its loader's workers have a batch
 	double compiling; // iterations of which compiling takes half

@@ -154,6 +154,9 @@
 #define COUNTED_TENSORS 1000 // the hooks count no more
 // Optimizers take less of a step where all parameters are used.
 #define UPDATES_HEAVY 0.15
+// So many calls of predict() between epochs, and so short on average, are of few samples each.
+#define PREDICTS_MANY 30
+#define PREDICTS_BRIEF_S 0.25
 // A share of padding that is worth another order of samples.
 #define PADDED 0.15
 // Attention takes time in proportion to the square of the length of sequences, and at most as long

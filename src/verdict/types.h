@@ -50,6 +50,7 @@ enum bottleneck {
 	BOTTLENECK_RANKS, // waits for other ranks
 	BOTTLENECK_VALIDATION,
 	BOTTLENECK_CHECKPOINT,
+	BOTTLENECK_BETWEEN, // work between iterations, mostly at the end of epochs, in no phase
 	BOTTLENECK_COMPILE, // code for new shapes, in the first iterations
 	BOTTLENECK_STARTUP,
 	BOTTLENECK_LEAK, // memory grows over iterations; has no share
@@ -67,7 +68,7 @@ struct evidence {
 // A cause of lost time.
 struct cause {
 	enum bottleneck bottleneck;
-	// By how much an iteration, training (validation, checkpoint, compile) or the run
+	// By how much an iteration, training (validation, checkpoint, between, compile) or the run
 	// (start-up) would be shorter without the cause; NAN: it costs no time (leak).
 	struct estimate share;
 	double weight; // the same relative to all of training, to compare causes

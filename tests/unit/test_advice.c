@@ -389,7 +389,7 @@ static void workers_that_start_for_each_epoch_and_validation(void **state)
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_non_null(strstr(v.suggestions[0].action, "persistent_workers=True"));
 	assert_non_null(strstr(v.suggestions[0].basis, "and of each validation"));
-	double left_s = f.training_s - 0.5 * (f.training_s - 6) - 5 - 0.5;
+	double left_s = f.training_s - 0.5 * (f.training_s - 6.5) - 5 - 0.5;
 	assert_float_equal(v.suggestions[0].gain.value, f.training_s / left_s, 1e-6);
 	verdict_done(&v);
 

@@ -1614,6 +1614,60 @@ static void workers_that_start_for_each_validation(void **state)
 	verdict_done(&v);
 }
 
+// As seen: a measure of rank correlation over all pairs of samples, in Python, after each epoch.
+static void work_between_epochs(void **state)
+{
+	(void)state;
+	struct facts f = computing();
+	struct causes c;
+	struct verdict v = {0};
+	_cleanup_text_ struct text t = {0};
+	f.between_s = 8;
+	f.epoch_iterations = 22;
+	f.python = true;
+	f.lines.looks = 119;
+	f.lines.n_tops = 1;
+	f.lines.tops[0] = (struct line_place){
+		.place = "survival.py:37 concordance()", .phase = "", .share = 0.86, .error = 0.03};
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_BETWEEN);
+	assert_float_equal(c.items[0].share.value, 0.8, 1e-9);
+	causes_append_headline(&t, &f, &c.items[0]);
+	assert_string_equal(t.data, "work between epochs takes 80 % of training: 8.0 s of 10.0 s, "
+				    "mostly in survival.py:37 concordance()");
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_says(v.suggestions[0].action, "call survival.py:37 concordance() less often");
+	assert_float_equal(v.suggestions[0].gain.value, 5, 1e-6);
+	assert_int_equal(v.suggestions[0].kind, GAIN_AT_MOST);
+	verdict_done(&v);
+
+	// Calls of predict(): many and short ones.
+	v = (struct verdict){0};
+	f.lines.n_tops = 0;
+	f.predicts_between = 300;
+	f.predicts_between_s = 6;
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_says(v.suggestions[0].action, "call predict() once with all samples");
+	assert_float_equal(v.suggestions[0].gain.value, 2.5, 1e-6);
+	verdict_done(&v);
+	v = (struct verdict){0};
+	f.predicts_between = 6;
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_null(suggests(&v, "call predict()"));
+	assert_non_null(suggests(&v, "find out what runs between epochs"));
+	verdict_done(&v);
+
+	// The end of loader workers that start for each epoch is theirs.
+	f.workers.n = 2;
+	f.workers.restart = true;
+	f.between_s = 1;
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_BETWEEN));
+	f.workers.restart = false;
+	causes_find(&f, &c);
+	assert_non_null(causes_get(&c, BOTTLENECK_BETWEEN));
+}
+
 static void computing_with_doubles(void **state)
 {
 	(void)state;
@@ -2461,6 +2515,7 @@ int main(void)
 		cmocka_unit_test(a_line_with_most_of_forward),
 		cmocka_unit_test(settings_for_debugging),
 		cmocka_unit_test(workers_that_start_for_each_validation),
+		cmocka_unit_test(work_between_epochs),
 		cmocka_unit_test(computing_with_doubles),
 		cmocka_unit_test(computing_outside_the_model),
 		cmocka_unit_test(python_in_a_function_of_the_loss),
