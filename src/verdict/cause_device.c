@@ -1288,6 +1288,16 @@ static void append_forward_line(struct text *t, const struct line_place *line)
 	append_line_of(t, ", forward mostly in ", line);
 }
 
+// Whether most of forward has no gradients: frozen layers, a teacher. Without matrix products, it
+// is something else that a module calls.
+static bool is_without_gradients(const struct facts *f)
+{
+	double forward = facts_share(f, PHASE_FORWARD);
+	return f->loader_at && forward >= MOST &&
+	       facts_share(f, PHASE_BACKWARD) < BACKWARD_FEW * forward &&
+	       cause_code(&f->code, CODE_KERNELS) >= MOST;
+}
+
 static void say_compute(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	if (f->gpu.used && !isfinite(f->gpu.busy)) {
@@ -1329,6 +1339,9 @@ static void say_compute(struct text *t, const struct facts *f, const struct caus
 		text_append_string(t, "; ");
 		words_append_percent(t, f->padding);
 		text_append_string(t, " of the tokens are padding");
+	}
+	if (is_without_gradients(f)) {
+		text_append_string(t, "; most of forward is without gradients");
 	}
 }
 
@@ -1456,6 +1469,25 @@ static void advise_omitted(struct advice_builder *b)
 	text_append_string(&basis, "backward takes ");
 	words_append_percent(&basis, backward);
 	advice_suggest_at_most(b, backward, &action, &basis);
+}
+
+static void advise_without_gradients(struct advice_builder *b)
+{
+	const struct facts *f = b->f;
+	struct text action = {0}, basis = {0};
+	if (!is_without_gradients(f)) {
+		return;
+	}
+	text_append_string(&action,
+		"compute the outputs of layers without gradients (frozen ones, a teacher) once, "
+		"and keep them, if their inputs are the same in each epoch");
+	text_append_string(&basis, "backward takes ");
+	words_append_percent(&basis, facts_share(f, PHASE_BACKWARD));
+	text_append_string(&basis, " of an iteration, and forward ");
+	words_append_percent(&basis, facts_share(f, PHASE_FORWARD));
+	text_append_string(&basis, ": most of it has no gradients");
+	advice_suggest_at_most(
+		b, facts_share(f, PHASE_FORWARD) - facts_share(f, PHASE_BACKWARD), &action, &basis);
 }
 
 // How much of the graph the passes have in common is not known: all of it at most.
@@ -1809,6 +1841,7 @@ void cause_advise_precision(struct advice_builder *b)
 static void advise_unneeded(struct advice_builder *b, const struct cause *cause)
 {
 	advise_omitted(b);
+	advise_without_gradients(b);
 	advise_wasted(b);
 	advise_repeated(b);
 	advise_padding(b, cause);

@@ -154,6 +154,9 @@
 #define COUNTED_TENSORS 1000 // the hooks count no more
 // Optimizers take less of a step where all parameters are used.
 #define UPDATES_HEAVY 0.15
+// Backward takes one to two times as long as a forward pass with gradients: if it takes less than
+// this part of forward, most of forward is without.
+#define BACKWARD_FEW 0.2
 // So many calls of predict() between epochs, and so short on average, are of few samples each.
 #define PREDICTS_MANY 30
 #define PREDICTS_BRIEF_S 0.25

@@ -1614,6 +1614,39 @@ static void workers_that_start_for_each_validation(void **state)
 	verdict_done(&v);
 }
 
+// As seen: a frozen backbone in front of a small head.
+static void forward_without_gradients(void **state)
+{
+	(void)state;
+	struct facts f = computing();
+	struct causes c;
+	struct verdict v = {0};
+	_cleanup_text_ struct text t = {0};
+	f.loader_at = "train.py:50";
+	f.share[PHASE_FORWARD] = known(0.95);
+	f.share[PHASE_BACKWARD] = known(0.03);
+	f.share[PHASE_OPTIMIZER] = known(0.01);
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_COMPUTE);
+	causes_append_headline(&t, &f, &c.items[0]);
+	assert_non_null(strstr(t.data, "; most of forward is without gradients"));
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_says(v.suggestions[0].action, "compute the outputs of layers without gradients");
+	assert_float_equal(v.suggestions[0].hidden_bound, 1 / (1 - 0.92), 1e-6);
+	verdict_done(&v);
+	for (int i = 0; i < 3; i++) {
+		struct facts other = f;
+		other.loader_at = i == 0 ? NULL : f.loader_at; // an agent that acts
+		other.share[PHASE_BACKWARD] = known(i == 1 ? 0.25 : 0.03);
+		other.code.share[CODE_KERNELS] = i == 2 ? 0.2 : 0.99; // a metric
+		v = (struct verdict){0};
+		causes_find(&other, &c);
+		assert_int_equal(causes_advise(&other, &c, &v), 0);
+		assert_null(suggests(&v, "compute the outputs of layers without"));
+		verdict_done(&v);
+	}
+}
+
 // As seen: a measure of rank correlation over all pairs of samples, in Python, after each epoch.
 static void work_between_epochs(void **state)
 {
@@ -2516,6 +2549,7 @@ int main(void)
 		cmocka_unit_test(settings_for_debugging),
 		cmocka_unit_test(workers_that_start_for_each_validation),
 		cmocka_unit_test(work_between_epochs),
+		cmocka_unit_test(forward_without_gradients),
 		cmocka_unit_test(computing_with_doubles),
 		cmocka_unit_test(computing_outside_the_model),
 		cmocka_unit_test(python_in_a_function_of_the_loss),
