@@ -1190,9 +1190,12 @@ static void advise_host(struct advice_builder *b, const struct cause *cause)
 			advise_lines(b);
 		}
 		advice_suggest_unknown(b,
-			!pytorch || f->compiled ? "use a larger batch"
-			: f->gpu.used           ? "use a larger batch, torch.compile or CUDA graphs"
-						: "use a larger batch, or torch.compile",
+			f->framework == FRAMEWORK_JAX
+				? "do more in each compiled call: a larger batch, jax.vmap instead "
+				  "of a loop over samples, jax.lax.scan over steps"
+			: !pytorch || f->compiled ? "use a larger batch"
+			: f->gpu.used ? "use a larger batch, torch.compile or CUDA graphs"
+				      : "use a larger batch, or torch.compile",
 			"each call then processes more samples");
 		if (calls) {
 			advise_lines(b);

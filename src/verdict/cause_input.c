@@ -372,9 +372,11 @@ static const struct line_place *prepares_in(const struct facts *f)
 	return f->pipeline && *f->thread_lines.data.place ? &f->thread_lines.data : &f->lines.data;
 }
 
+// Validation prepares batches, too: at most all of it is saved as well.
 void cause_advise_less_preparation(struct advice_builder *b, double share)
 {
 	const struct facts *f = b->f;
+	bool of_iterations = b->of_iterations;
 	struct text action = {0}, basis = {0};
 	const struct line_place *line = f->workers.n > 0 ? &f->worker_lines.data : prepares_in(f);
 	bool python = cause_has_line(prepares_in(f), 1);
@@ -394,7 +396,13 @@ void cause_advise_less_preparation(struct advice_builder *b, double share)
 	text_append_string(
 		&action, f->pipeline && python ? ", or use TensorFlow's operations" : "");
 	advice_append_prepare_cost(&basis, f);
+	if (of_iterations) {
+		share = facts_iterations_share(f) * share +
+		        known_or_zero(f->validation_s) / f->training_s;
+		b->of_iterations = false;
+	}
 	advice_suggest_at_most(b, share, &action, &basis);
+	b->of_iterations = of_iterations;
 }
 
 static void say_input(struct text *t, const struct facts *f, const struct cause *cause)
