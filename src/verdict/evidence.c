@@ -767,8 +767,11 @@ static int put_samples(const struct facts *f, struct verdict *v)
 		}
 		if (value.length > 0) {
 			append_samples(&value, groups[i]->samples);
-			r = evidence_put(v, code_group_name((enum code_group)i), &value,
-				"strain.profile.samples");
+			// Without marks, nothing says that it trains.
+			const char *what = i == CODE_LEADER && !f->parts
+			                           ? "main thread"
+			                           : code_group_name((enum code_group)i);
+			r = evidence_put(v, what, &value, "strain.profile.samples");
 		}
 	}
 	return r;
@@ -958,9 +961,14 @@ static int put_phases(const struct facts *f, struct verdict *v)
 	static int (*const puts[])(const struct facts *f, struct verdict *v) = {put_rates,
 		put_workers, put_training, put_waits, put_children, put_threads, put_samples,
 		put_functions, put_lines, put_disturbed, put_storage, put_network, put_ranks};
+	static int (*const without_marks[])(const struct facts *f, struct verdict *v) = {
+		put_samples, put_functions, put_lines};
 	int r = put_others(f, v);
-	for (size_t i = 0; f->parts && i < sizeof(puts) / sizeof(puts[0]) && r == 0; i++) {
+	for (size_t i = 0; f->parts && i < ARRAY_LENGTH(puts) && r == 0; i++) {
 		r = puts[i](f, v);
+	}
+	for (size_t i = 0; !f->parts && i < ARRAY_LENGTH(without_marks) && r == 0; i++) {
+		r = without_marks[i](f, v);
 	}
 	return r;
 }

@@ -776,6 +776,33 @@ static bool is_one_thread(const struct overview *o, const struct process_row *ro
 	       row->cpu_seconds >= ONE_THREAD_SHARE * o->cpu_seconds;
 }
 
+// What the busy thread should do. Loaders and batches are a framework's.
+static void propose_for_one_thread(struct opinion *opinion, bool alone)
+{
+	const struct facts *f = opinion->facts;
+	struct text *t = propose(opinion);
+	const struct line_place *line = f->lines.n_tops > 0 ? &f->lines.tops[0] : NULL;
+	if (f->lines.looks >= LOOKS_ENOUGH && line && line->share - line->error >= LINE_MAIN) {
+		text_append_string(t, "make ");
+		words_append_place(t, line->place, 60);
+		text_append_string(t, " faster (");
+		words_append_percent(t, line->share);
+		text_append_string(t, " of the samples of lines are in it), or divide its work "
+				      "among threads or processes");
+	} else if (f->framework == FRAMEWORK_UNKNOWN) {
+		text_append_string(t, f->python
+					      ? "find the lines that take the time (strain run "
+						"--lines), and make them faster, or divide "
+						"their work among threads or processes"
+					      : "use more threads (OMP_NUM_THREADS) or processes");
+	} else {
+		text_append_string(
+			t, alone ? "use loader workers, more threads (OMP_NUM_THREADS) "
+				   "or a larger batch"
+				 : "use more threads (OMP_NUM_THREADS) or a larger batch");
+	}
+}
+
 static enum confidence judge_one_thread(const struct analysis *a, struct opinion *opinion)
 {
 	const struct overview *o = &a->overview;
@@ -797,10 +824,7 @@ static enum confidence judge_one_thread(const struct analysis *a, struct opinion
 		words_append_number(&opinion->headline,
 			o->cpus_used - a->processes.items[i].cpu_seconds / o->running_s);
 	}
-	text_append_string(propose(opinion), alone ? "use loader workers, more threads "
-						     "(OMP_NUM_THREADS) or a larger batch"
-						   : "use more threads (OMP_NUM_THREADS) or a "
-						     "larger batch");
+	propose_for_one_thread(opinion, alone);
 	return CONFIDENCE_LOW;
 }
 
