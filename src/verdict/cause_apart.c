@@ -499,7 +499,7 @@ static const struct line_place *between_function(const struct facts *f, double s
 
 static const char *between_what(const struct facts *f)
 {
-	return f->epoch_iterations > 0 ? "epochs" : "iterations";
+	return f->between_epochs >= MOST ? "epochs" : "iterations";
 }
 
 static void say_between(struct text *t, const struct facts *f, const struct cause *cause)
@@ -645,7 +645,7 @@ const struct cause_kind cause_validation = {
 
 const struct cause_kind cause_between = {
 	.name = "between",
-	.part = "work between epochs",
+	.part = "work between iterations",
 	.of = OF_TRAINING,
 	.judge = judge_between,
 	.grounds = grounds_measured,

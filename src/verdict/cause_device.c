@@ -1132,9 +1132,33 @@ static void advise_predicting(struct advice_builder *b, double most)
 	advice_suggest_at_most(b, fmin(most, predicts(b->f)), &action, &basis);
 }
 
+// Where the samples of a step go through the model one by one: an agent that acts in each of its
+// environments, a loop over time. The code around the calls is in the same loop.
+static void advise_model_calls(struct advice_builder *b)
+{
+	const struct facts *f = b->f;
+	struct text action = {0}, basis = {0};
+	double passes = fmax(1, known_or_zero(f->backward_calls));
+	if (!(f->forward_calls >= MODEL_CALLS_MANY * passes) ||
+		!(f->forward_call_s <= MODEL_CALL_BRIEF_S)) {
+		return;
+	}
+	text_append_string(&action,
+		"call the model on batches (several environments or samples at once, whole sequences), "
+		"not in a loop");
+	text_append_string(&basis, "it is called ");
+	words_append_number(&basis, round(f->forward_calls));
+	text_append_string(&basis, " times in each iteration, for ");
+	words_append_seconds(&basis, f->forward_call_s);
+	text_append_string(&basis, " each");
+	advice_suggest_at_most(
+		b, facts_share(f, PHASE_FORWARD) + facts_share(f, PHASE_OTHER), &action, &basis);
+}
+
 static void advise_host(struct advice_builder *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
+	advise_model_calls(b);
 	if (compiles(f) >= WORTH) {
 		advise_compiling(b, cause->share.value);
 	} else {

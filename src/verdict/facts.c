@@ -711,10 +711,11 @@ void facts_init(struct facts *f)
 	f->validates_alone = -1;
 	f->duration_s = f->startup_s = f->training_s = f->between_s = f->validation_s =
 		f->validation_starting_s = f->checkpoint_s = NAN;
-	f->predicts_between = f->predicts_between_s = NAN;
+	f->between_epochs = f->predicts_between = f->predicts_between_s = NAN;
 	f->samples = f->epoch_iterations = f->compute_s = f->undisturbed_s =
 		f->undisturbed_waits_s = NAN;
 	f->data_at_epochs = f->other_at_epochs = NAN;
+	f->forward_calls = f->backward_calls = f->forward_call_s = NAN;
 	f->cpus = f->cpus_given = f->cpus_used = f->main_cpus = f->main_queued = f->others_cpus =
 		NAN;
 	f->page_faults = NAN;
@@ -999,6 +1000,23 @@ static void fill_ranks_apart(const struct phases *p, struct facts *f)
 	f->validates_alone = p->n_ranks > 1 && second_s < ALONE_MOST * most_s ? most : -1;
 }
 
+// How often a phase is in an iteration, and how long on average; NAN: never.
+static double calls_of(const struct phases *p, enum phase_id phase, double *ret_mean_s)
+{
+	const struct phase *item = &p->items[phase];
+	double spans = (double)item->spans - (double)item->nested;
+	double mean_s = spans > 0 && item->total_s > 0 ? item->total_s / spans : NAN;
+	*ret_mean_s = mean_s;
+	return item->share.value * p->length_s.value / mean_s;
+}
+
+static void fill_calls(const struct phases *p, struct facts *f)
+{
+	double mean_s;
+	f->forward_calls = calls_of(p, PHASE_FORWARD, &f->forward_call_s);
+	f->backward_calls = calls_of(p, PHASE_BACKWARD, &mean_s);
+}
+
 static void fill_phases(const struct phases *p, struct facts *f)
 {
 	f->iterations = p->total > 0;
@@ -1010,6 +1028,13 @@ static void fill_phases(const struct phases *p, struct facts *f)
 	f->steady = p->steady;
 	f->startup_s = p->startup_s;
 	f->between_s = p->between_s - p->saving_s;
+	double in_epochs_s = 0;
+	for (size_t i = 0; i < p->n_epochs; i++) {
+		in_epochs_s += p->epochs[i].outside_s;
+	}
+	f->between_epochs = p->n_epochs > 0 && f->between_s > 0
+	                            ? fmax(0, 1 - in_epochs_s / f->between_s)
+	                            : NAN;
 	f->predicts_between = (double)p->predicts_between.count;
 	f->predicts_between_s = fmin(p->predicts_between.seconds, f->between_s);
 	f->training_s = p->iterations_s + p->apart_s + p->between_s + p->unrecorded_s;
@@ -1035,6 +1060,7 @@ static void fill_phases(const struct phases *p, struct facts *f)
 	fill_named(p, f);
 	fill_long_waits(p, &f->long_waits);
 	f->trend = trend_of(p);
+	fill_calls(p, f);
 	f->data_at_epochs = share_at_epochs(p, PHASE_DATA);
 	f->other_at_epochs = share_at_epochs(p, PHASE_OTHER);
 }

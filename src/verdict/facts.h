@@ -197,6 +197,7 @@ struct facts {
 	double startup_s;
 	double training_s;
 	double between_s; // part of training between iterations and outside phases that are apart
+	double between_epochs; // share of it that is in no epoch; NAN: there are no epochs
 	double predicts_between; // calls of predict() in that time
 	double predicts_between_s;
 	double validation_s; // of the rank with most, for which the others wait
@@ -212,6 +213,8 @@ struct facts {
 	uint64_t steady;
 	struct estimate length_s;
 	struct estimate share[N_KNOWN_PHASES]; // NAN for phases that did not occur
+	double forward_calls, backward_calls; // in an iteration; NAN: none
+	double forward_call_s; // on average
 	double computing_in_data; // of that of step, the part that the marks have as data
 	double data_at_epochs; // of the share of data, the part in the first iterations of
 	double other_at_epochs; // epochs, as a share of all iterations; the same of other

@@ -157,6 +157,10 @@
 // Backward takes one to two times as long as a forward pass with gradients: if it takes less than
 // this part of forward, most of forward is without.
 #define BACKWARD_FEW 0.2
+// A model that is called so often for each backward pass, for so short a time, is called for single
+// samples or steps of time.
+#define MODEL_CALLS_MANY 16
+#define MODEL_CALL_BRIEF_S 0.002
 // So many calls of predict() between epochs, and so short on average, are of few samples each.
 #define PREDICTS_MANY 30
 #define PREDICTS_BRIEF_S 0.25

@@ -1647,6 +1647,35 @@ static void forward_without_gradients(void **state)
 	}
 }
 
+// As seen: an agent that acts in each of 32 environments, 20 times for each update.
+static void a_model_that_is_called_for_single_samples(void **state)
+{
+	(void)state;
+	struct facts f = tiny();
+	struct causes c;
+	struct verdict v = {0};
+	f.forward_calls = 643;
+	f.forward_call_s = 0.000115;
+	f.backward_calls = 1;
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_HOST);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	const struct suggestion *s = suggests(&v, "call the model on batches");
+	assert_non_null(s);
+	assert_says(s->basis, "it is called 643 times in each iteration, for 115 us each");
+	verdict_done(&v);
+	for (int i = 0; i < 3; i++) {
+		struct facts other = f;
+		other.backward_calls = i == 0 ? 643 : 1; // accumulation of gradients
+		other.forward_call_s = i == 1 ? 0.05 : 0.000115; // it computes
+		other.forward_calls = i == 2 ? 2 : 643;
+		v = (struct verdict){0};
+		assert_int_equal(causes_advise(&other, &c, &v), 0);
+		assert_null(suggests(&v, "call the model on batches"));
+		verdict_done(&v);
+	}
+}
+
 // As seen: a measure of rank correlation over all pairs of samples, in Python, after each epoch.
 static void work_between_epochs(void **state)
 {
@@ -1656,7 +1685,7 @@ static void work_between_epochs(void **state)
 	struct verdict v = {0};
 	_cleanup_text_ struct text t = {0};
 	f.between_s = 8;
-	f.epoch_iterations = 22;
+	f.between_epochs = 1;
 	f.python = true;
 	f.lines.looks = 119;
 	f.lines.n_tops = 1;
@@ -1688,6 +1717,11 @@ static void work_between_epochs(void **state)
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_null(suggests(&v, "call predict()"));
 	assert_non_null(suggests(&v, "find out what runs between epochs"));
+	verdict_done(&v);
+	v = (struct verdict){0};
+	f.between_epochs = 0.2; // every hundred iterations
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_non_null(suggests(&v, "find out what runs between iterations"));
 	verdict_done(&v);
 
 	// The end of loader workers that start for each epoch is theirs.
@@ -2549,6 +2583,7 @@ int main(void)
 		cmocka_unit_test(settings_for_debugging),
 		cmocka_unit_test(workers_that_start_for_each_validation),
 		cmocka_unit_test(work_between_epochs),
+		cmocka_unit_test(a_model_that_is_called_for_single_samples),
 		cmocka_unit_test(forward_without_gradients),
 		cmocka_unit_test(computing_with_doubles),
 		cmocka_unit_test(computing_outside_the_model),
