@@ -238,6 +238,7 @@ struct loading {
 	struct function *functions; // sorted by path, symbol
 	size_t n, capacity;
 	bool kernels; // a library that generates matrix kernels at run time is mapped
+	double within, leader; // of the leader's samples: those within the stretch, all
 };
 
 enum code_group code_group_of(const struct analysis *a, int64_t entity, bool leader)
@@ -313,14 +314,13 @@ static int take_row(void *context, sqlite3_stmt *row)
 {
 	struct loading *l = context;
 	int64_t entity = sqlite3_column_int64(row, ENTITY);
-	double middle_us = ((double)sqlite3_column_int64(row, FROM) +
-				   (double)sqlite3_column_int64(row, TO)) /
-	                   2000;
+	double from_us = (double)sqlite3_column_int64(row, FROM) / 1000;
+	double to_us = (double)sqlite3_column_int64(row, TO) / 1000;
 	int64_t count = sqlite3_column_int64(row, COUNT);
 	const char *path = (const char *)sqlite3_column_text(row, PATH);
 	const char *symbol = (const char *)sqlite3_column_text(row, SYMBOL);
 	enum code_group group = code_group_of(l->a, entity, sqlite3_column_int64(row, LEADER) == 1);
-	bool within = stretch_has(l->stretch, middle_us);
+	bool within = stretch_has(l->stretch, (from_us + to_us) / 2);
 	if (!path || count <= 0 || count > UINT32_MAX || group == N_CODE_GROUPS || !within) {
 		return 0;
 	}
@@ -330,6 +330,11 @@ static int take_row(void *context, sqlite3_stmt *row)
 	}
 	l->kernels |= profile_makes_kernels(path);
 	function->samples[group] += (uint64_t)count;
+	if (group == CODE_LEADER && to_us > from_us) {
+		double part = stretch_overlap(l->stretch, from_us, to_us) / (to_us - from_us);
+		l->within += part * (double)count;
+		l->leader += (double)count;
+	}
 	return 0;
 }
 
@@ -480,13 +485,14 @@ int profile_load(const struct analysis *a, const struct stretch *stretch, struct
 		" LEFT JOIN profile_symbol AS y ON y.object = s.object AND y.address = s.address"
 		" ORDER BY o.path, y.name";
 	struct loading l = {.a = a, .stretch = stretch};
-	*ret = (struct code_profile){0};
+	*ret = (struct code_profile){.within = NAN};
 	if (!a->tables.reader || !reader_has_samples(a->tables.reader)) {
 		return 0;
 	}
 	// Of a damaged file, the samples before the damage are used.
 	int r = query_each(a->tables.reader, select, take_row, &l, NULL);
 	add_up(&l, ret);
+	ret->within = l.leader > 0 ? l.within / l.leader : NAN;
 	for (size_t i = 0; i < N_CODE_GROUPS; i++) {
 		profile_settle(&ret->groups[i]);
 	}

@@ -61,6 +61,9 @@ struct code_profile {
 			size_t n, capacity;
 		} names;
 	} groups[N_CODE_GROUPS];
+	// Of the time of the slices that the leader's samples are from, the part within the
+	// stretch: the gaps between short epochs are in the same slices. NAN: no samples.
+	double within;
 };
 
 // Loads the samples whose slice of time has its middle within the stretch. A run without samples

@@ -90,6 +90,20 @@ bool stretch_has(const struct stretch *stretch, double t_us)
 	return has;
 }
 
+static double overlap(double from_us, double to_us, int64_t first_us, int64_t last_us)
+{
+	return fmax(0, fmin(to_us, (double)last_us) - fmax(from_us, (double)first_us));
+}
+
+double stretch_overlap(const struct stretch *stretch, double from_us, double to_us)
+{
+	double us = overlap(from_us, to_us, stretch->from_us, stretch->to_us);
+	for (unsigned i = 0; i < stretch->n_gaps; i++) {
+		us -= overlap(from_us, to_us, stretch->gaps[i].from_us, stretch->gaps[i].to_us);
+	}
+	return us;
+}
+
 // The part of the stretch between the first and the last reading.
 static struct stretch covered(const struct stretch *stretch, const struct series *s)
 {

@@ -27,6 +27,8 @@ struct stretch { // in microseconds since the run's start
 double stretch_seconds(const struct stretch *stretch);
 // Whether a moment is in the stretch and in no gap.
 bool stretch_has(const struct stretch *stretch, double t_us);
+// How much of a time is in the stretch and in no gap, in microseconds.
+double stretch_overlap(const struct stretch *stretch, double from_us, double to_us);
 
 // The growth of a counter per second of the stretch. If the counter began or ended within the
 // stretch, growth is taken from its first reading or to its last, and divided by the whole stretch.

@@ -1143,9 +1143,9 @@ static void advise_model_calls(struct advice_builder *b)
 		!(f->forward_call_s <= MODEL_CALL_BRIEF_S)) {
 		return;
 	}
-	text_append_string(&action,
-		"call the model on batches (several environments or samples at once, whole sequences), "
-		"not in a loop");
+	text_append_string(&action, "call the model on batches (several environments or samples at "
+	                            "once, whole sequences), "
+				    "not in a loop");
 	text_append_string(&basis, "it is called ");
 	words_append_number(&basis, round(f->forward_calls));
 	text_append_string(&basis, " times in each iteration, for ");

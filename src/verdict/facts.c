@@ -1533,7 +1533,58 @@ static void fill_short_calls(
 		cpus_in_phase(time, a, PHASE_BACKWARD, backward.interpreter, f));
 }
 
-static void fill_code_by_phase(const struct analysis *a, struct facts *f)
+static void add_top(struct code_top tops[CODE_TOPS], const struct code_top *more)
+{
+	size_t i = 0;
+	while (i < CODE_TOPS && tops[i].samples > 0 && strcmp(tops[i].name, more->name) != 0) {
+		i++;
+	}
+	if (i < CODE_TOPS) {
+		uint64_t before = tops[i].samples;
+		tops[i] = *more;
+		tops[i].samples += before;
+	}
+}
+
+static int top_compare(const void *left, const void *right)
+{
+	uint64_t a = ((const struct code_top *)left)->samples;
+	uint64_t b = ((const struct code_top *)right)->samples;
+	return (a < b) - (a > b);
+}
+
+// What the training thread runs in iterations, by its phases. A slice of half a second and more has
+// several short epochs and what is between them: its samples are of both.
+static void unmix_code(
+	const struct code_profile *profile, const struct code_time *time, struct facts *f)
+{
+	struct code_group_samples all = {0};
+	struct code_top tops[CODE_TOPS] = {0};
+	uint64_t threads = profile->groups[CODE_THREADS].samples;
+	for (size_t i = 0; i < N_KNOWN_PHASES; i++) {
+		const struct code_group_samples *phase = &time->phases[i];
+		bool apart = phase_id_is_apart((enum phase_id)i);
+		all.samples += apart ? 0 : phase->samples;
+		for (size_t k = 0; k < N_CODE_CLASSES && !apart; k++) {
+			all.by_class[k] += phase->by_class[k];
+		}
+		for (size_t k = 0; k < phase->n_tops && !apart; k++) {
+			add_top(tops, &phase->tops[k]);
+		}
+	}
+	bool mixed = profile->within < SLICES_WITHIN && f->parts &&
+	             (double)threads <= THREADS_FEW * (double)f->code.samples;
+	if (mixed && all.samples >= SAMPLES_ENOUGH) {
+		double cpus = f->code.cpus;
+		qsort(tops, CODE_TOPS, sizeof(*tops), top_compare);
+		code_facts_put(&all, &f->code);
+		f->code.cpus = cpus;
+		memcpy(f->functions, tops, sizeof(tops));
+	}
+}
+
+static void fill_code_by_phase(
+	const struct analysis *a, const struct code_profile *profile, struct facts *f)
 {
 	struct code_time time;
 	if (!a->tables.reader || code_time_load(a, &time) < 0) {
@@ -1549,6 +1600,7 @@ static void fill_code_by_phase(const struct analysis *a, struct facts *f)
 	f->all_in_other = cpus_in_phase(&time, a, PHASE_OTHER, samples, f);
 	f->system_in_other = cpus_in_phase(
 		&time, a, PHASE_OTHER, time.phases[PHASE_OTHER].by_class[CODE_SYSTEM], f);
+	unmix_code(profile, &time, f);
 	fill_short_calls(a, &time, f);
 	code_time_done(&time);
 }
@@ -1856,7 +1908,7 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 	struct code_profile profile;
 	(void)profile_load(a, &stretch, &profile); // out of memory: no samples
 	fill_code(a, &profile, analysis_trainer(a), &stretch, ret);
-	fill_code_by_phase(a, ret);
+	fill_code_by_phase(a, &profile, ret);
 	fill_storage(a, ret, &stretch);
 	fill_memory(a, ret, &stretch);
 	network_facts_fill(a, &stretch, &ret->network);

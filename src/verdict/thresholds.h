@@ -161,6 +161,10 @@
 // samples or steps of time.
 #define MODEL_CALLS_MANY 16
 #define MODEL_CALL_BRIEF_S 0.002
+// Slices of samples that are less within iterations than this mix what is beside them in.
+#define SLICES_WITHIN 0.75
+// Other threads with less than this part of the samples do not change a phase's.
+#define THREADS_FEW 0.1
 // So many calls of predict() between epochs, and so short on average, are of few samples each.
 #define PREDICTS_MANY 30
 #define PREDICTS_BRIEF_S 0.25

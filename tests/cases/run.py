@@ -106,6 +106,9 @@ CASES = [
          "--threads 2", clean="--threads 1", environment={"OMP_WAIT_POLICY": None}, program="torch"),
     Case("PyTorch: a transform that spins", "input", "--workers 1 --samples 3200 --epochs 2",
          "--prepare-us 1200", program="torch"),
+    Case("PyTorch: a report after each epoch", "between", "--samples 1600 --epochs 24 --batch-size 64",
+         "--report-ms 400", quick="--samples 1600 --epochs 6 --batch-size 64 --report-ms 400",
+         program="torch"),
 ]  # fmt: skip
 
 
@@ -162,7 +165,7 @@ def record_quietly(case, setting, injected, path):
     """The quietest of a few attempts; the first that is quiet enough. Its file is at the path."""
     best = None
     for _ in range(ATTEMPTS):
-        attempt = path + ".attempt"
+        attempt = path.replace(".strain", "-attempt.strain")
         if os.path.exists(attempt):
             os.remove(attempt)
         run = record(case, setting, injected, attempt)

@@ -68,6 +68,7 @@ def parse_options():
     parser.add_argument("--workers", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--prepare-us", type=float, default=0, help="CPU time for a sample")
+    parser.add_argument("--report-ms", type=float, default=0, help="CPU time after each epoch")
     return parser.parse_args()
 
 
@@ -85,6 +86,7 @@ def main():
             optimizer.zero_grad(set_to_none=True)
             criterion(model(images), classes).backward()
             optimizer.step()
+        spin(options.report_ms / 1000)
 
 
 if __name__ == "__main__":

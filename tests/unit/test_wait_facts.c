@@ -170,6 +170,10 @@ static void test_gaps_are_left_out(void **state)
 	assert_true(stretch_has(&gaps, 1e6) && !stretch_has(&gaps, 3e6));
 	assert_true(stretch_has(&gaps, 5e6) && !stretch_has(&gaps, 7e6));
 	assert_true(stretch_has(&gaps, 10e6) && !stretch_has(&gaps, 11e6));
+	assert_true(near(stretch_overlap(&gaps, -1e6, 20e6), 6e6));
+	assert_true(near(stretch_overlap(&gaps, 1e6, 5e6), 2e6));
+	assert_true(near(stretch_overlap(&gaps, 2.5e6, 3.5e6), 0));
+	assert_true(near(stretch_overlap(&gaps, 9e6, 12e6), 1e6));
 }
 
 static void test_nobody_looked(void **state)
