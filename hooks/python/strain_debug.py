@@ -83,7 +83,7 @@ def _of_tensorflow():
             on.append("op_determinism")
         if modules["tensorflow.python.data.ops.debug_mode"].DEBUG_MODE:
             on.append("data_debug")
-        if modules["tensorflow.python.debug.lib.check_numerics_callback"]._state.callback is not None:
+        if hasattr(modules["tensorflow.python.debug.lib.check_numerics_callback"]._state, "check_numerics_callback"):
             on.append("check_numerics")
     except Exception:
         pass
