@@ -391,7 +391,9 @@ static struct judgement judge_optimizer(const struct facts *f, const struct caus
 	double share = f->gpu.used ? 0 : facts_share(f, PHASE_OPTIMIZER);
 	bool heavy = share >= OPTIMIZER_HEAVY * (1 - facts_share(f, PHASE_DATA));
 	bool computes = share < facts_share(f, PHASE_FORWARD) + facts_share(f, PHASE_BACKWARD);
-	return (struct judgement){heavy && !computes ? share : 0, PHASE_OPTIMIZER};
+	// Dispatching its operations one by one is the host's work.
+	bool dispatches = f->eager_tape && cause_code(&f->code, CODE_INTERPRETER) >= MOST;
+	return (struct judgement){heavy && !computes && !dispatches ? share : 0, PHASE_OPTIMIZER};
 }
 
 static enum grounds grounds_optimizer(const struct facts *f)
@@ -791,7 +793,8 @@ static bool say_named(struct text *t, const struct facts *f, double share)
 // Keras without a compiled step: the interpreter hands over each operation.
 static bool runs_eagerly(const struct facts *f, double share)
 {
-	return f->eager && !f->gpu.used && interprets_in_steps(f) >= MOST * share;
+	return (f->eager || f->eager_tape) && !f->gpu.used &&
+	       interprets_in_steps(f) >= MOST * share;
 }
 
 static void append_interpreter(struct text *t, const struct facts *f, double share)
@@ -824,8 +827,10 @@ static void say_host(struct text *t, const struct facts *f, const struct cause *
 		return;
 	}
 	if (runs_eagerly(f, share)) {
-		text_append_string(t, "host-bound: Keras runs eagerly (run_eagerly), one operation "
-				      "at a time; the Python interpreter takes ");
+		text_append_string(t, f->eager_tape
+					      ? "host-bound: the step is not compiled (tf.function)"
+					      : "host-bound: Keras runs eagerly (run_eagerly)");
+		text_append_string(t, ", one operation at a time; the Python interpreter takes ");
 		append_interpreter(t, f, share);
 	} else if (f->gpu.used && !(collects(f) >= MOST * share)) {
 		say_gpu_waits(t, f, cause);
@@ -1144,7 +1149,7 @@ static void advise_model_calls(struct advice_builder *b)
 		return;
 	}
 	text_append_string(&action, "call the model on batches (several environments or samples at "
-	                            "once, whole sequences), "
+				    "once, whole sequences), "
 				    "not in a loop");
 	text_append_string(&basis, "it is called ");
 	words_append_number(&basis, round(f->forward_calls));
@@ -1175,8 +1180,10 @@ static void advise_host(struct advice_builder *b, const struct cause *cause)
 	}
 	if (runs_eagerly(f, cause->share.value)) {
 		advice_suggest_unknown(b,
-			"compile the step: remove run_eagerly=True, or "
-			"tf.config.run_functions_eagerly(True)",
+			f->eager_tape ? "compile the step: @tf.function on the function that has "
+					"the tape and applies the gradients"
+				      : "compile the step: remove run_eagerly=True, or "
+					"tf.config.run_functions_eagerly(True)",
 			"the interpreter dispatches every operation of a step individually");
 	}
 	if (f->uncompiled && is_outside_steps(f, cause->share.value)) {

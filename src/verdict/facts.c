@@ -1448,6 +1448,8 @@ static void fill_settings(struct reader *r, struct facts *f)
 	f->wait_policy = variable_of(r, "process_omp_wait_policy", "omp_wait_policy");
 	f->omp_threads = threads_set(r);
 	f->framework = framework_of(hooks);
+	// Its hooks mark backward only where nothing is compiled (strain_tape.py).
+	f->eager_tape = f->framework == FRAMEWORK_KERAS && facts_share(f, PHASE_BACKWARD) > 0;
 	f->pipeline = f->framework == FRAMEWORK_KERAS && !f->loader_at;
 	// TensorFlow's and XLA's pools have settings of their own.
 	f->openmp = f->framework == FRAMEWORK_UNKNOWN || f->framework == FRAMEWORK_PYTORCH;

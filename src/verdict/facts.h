@@ -357,6 +357,7 @@ struct facts {
 	const char *compile_limit_at;
 	double compile_limit;
 	bool eager; // Keras executes operations one by one
+	bool eager_tape; // a loop around a tape of TensorFlow: its step is not compiled
 	// Results that each of the first steps read from the GPU, at least; NAN: none, or not
 	// known.
 	double reads;

@@ -2181,6 +2181,22 @@ static void operations_one_by_one(void **state)
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_says(v.suggestions[0].action, "compile the step: remove run_eagerly=True");
 	verdict_done(&v);
+
+	// As seen: a loop around a tape, in which Adam's operations took most of the time.
+	v = (struct verdict){0};
+	f.eager = false;
+	f.eager_tape = true;
+	f.share[PHASE_FORWARD] = known(0.23);
+	f.share[PHASE_BACKWARD] = known(0.12);
+	f.share[PHASE_OPTIMIZER] = known(0.60);
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_HOST);
+	text_done(&t);
+	causes_append_headline(&t, &f, &c.items[0]);
+	assert_says(t.data, "host-bound: the step is not compiled (tf.function), one operation");
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
+	assert_says(v.suggestions[0].action, "compile the step: @tf.function on the function");
+	verdict_done(&v);
 }
 
 static void sequences_that_are_padded(void **state)
