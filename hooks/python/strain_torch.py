@@ -375,7 +375,7 @@ class PyTorch:
                 loop.next_ends(run, shape[0] if shape else samples_of(batch, run))
                 loader = run.loader
                 loader.batches += 1
-                if run.batches == 1 and iterator._num_workers and not iterator._persistent_workers:
+                if run.batches == 1 and _starts_workers(iterator):
                     strain_spans.put("loader.start", run.began_ns, monotonic_ns())
                 if loader.batches == loader.look_at:
                     self._look_at_padding(batch, loader)
@@ -1135,6 +1135,11 @@ def _count(batch, tensor):
 
 def _tensors_of(known):
     return [("loader_batch_tensors", str(known.tensors))] if known.tensors > 0 else []
+
+
+def _starts_workers(iterator):
+    """Whether its worker processes are its own, and end with it. A library's iterator may not say."""
+    return getattr(iterator, "_num_workers", 0) > 0 and not getattr(iterator, "_persistent_workers", True)
 
 
 def _batch_size(loader):
