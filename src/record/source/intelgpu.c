@@ -97,7 +97,7 @@ static const struct sensor {
 // A GT is a part of the GPU that has a clock and sleeps on its own: a tile's engines of rendering
 // and computing, or those of media.
 struct gt {
-	char folder[96];
+	char folder[128];
 	bool media;
 	bool names; // `throttle` has the reasons' names, and not only whether there are any
 	struct host_file idle, clock, throttle;
@@ -1273,7 +1273,7 @@ static int open_number(int root_fd, struct host_file *f, const char *folder, con
 static void open_gt(const struct intel_source *s, struct intel_gpu *g, struct gt *gt)
 {
 	const struct intel_driver *d = g->driver;
-	char path[160];
+	char path[192];
 	int64_t mhz;
 	int idle = open_number(s->root_fd, &gt->idle, gt->folder, d->idle);
 	if (gt->media) {
