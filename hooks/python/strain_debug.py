@@ -28,8 +28,12 @@ found = set()  # in this process
 
 
 def tell(report):
-    """Reports what is on in this process, in addition to what was found before."""
-    found.update(_of_jax(), _of_tensorflow(), _of_variables())
+    """Reports what is on in this process, in addition to what was found before. Never fails."""
+    for look in (_of_jax, _of_determinism, _of_data, _of_numerics, _of_variables):
+        try:
+            found.update(look())
+        except Exception:
+            pass
     if found:
         report.say("debug_settings", " ".join(sorted(found)))
 
@@ -75,19 +79,18 @@ def _of_jax():
     return [name for name in ("debug_infs", "debug_nans", "disable_jit") if getattr(config, "jax_" + name, False) is True]
 
 
-def _of_tensorflow():
-    on = []
-    try:
-        modules = sys.modules
-        if modules["tensorflow.python.framework.config"].is_op_determinism_enabled():
-            on.append("op_determinism")
-        if modules["tensorflow.python.data.ops.debug_mode"].DEBUG_MODE:
-            on.append("data_debug")
-        if hasattr(modules["tensorflow.python.debug.lib.check_numerics_callback"]._state, "check_numerics_callback"):
-            on.append("check_numerics")
-    except Exception:
-        pass
-    return on
+def _of_determinism():
+    config = sys.modules["tensorflow.python.framework.config"]
+    return ["op_determinism"] if config.is_op_determinism_enabled() else []
+
+
+def _of_data():
+    return ["data_debug"] if sys.modules["tensorflow.python.data.ops.debug_mode"].DEBUG_MODE else []
+
+
+def _of_numerics():
+    state = sys.modules["tensorflow.python.debug.lib.check_numerics_callback"]._state  # of this thread
+    return ["check_numerics"] if hasattr(state, "check_numerics_callback") else []
 
 
 def _of_variables():

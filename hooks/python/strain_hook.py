@@ -173,9 +173,12 @@ def look(report, beside=""):
     the run has them. beside: the phase of those that are in no other."""
     import os
 
-    import strain_debug
+    try:  # the run, and its folder, may be over
+        import strain_debug
 
-    strain_debug.tell(report)
+        strain_debug.tell(report)
+    except Exception as error:
+        report.say("missing", "debug settings: %s" % describe(error))
     directory = os.environ.get("STRAIN_MARKERS")
     if not directory or "STRAIN_LINES" not in os.environ:
         return

@@ -171,8 +171,8 @@
 // A share of padding that is worth another order of samples.
 #define PADDED 0.15
 // Attention takes time in proportion to the square of the length of sequences, and at most as long
-// as the rest of its layer at this length. (By operations: 4 L^2 d of 24 L d^2 + 4 L^2 d for width
-// d, as long at L = 6 d; its exponentials take more than others.)
+// as the rest of its layer at this length, for widths from 85 on. (By operations: 4 L^2 d of
+// 24 L d^2 + 4 L^2 d for width d, as long at L = 6 d.)
 #define ATTENTION_LENGTH 512
 // More than half of the tokens is worth a word beside the cause.
 #define PADDED_MOSTLY 0.5
