@@ -69,7 +69,7 @@ static const struct {
 	{OTHER_GT "/throttle_reason_pl1", "1\n"},
 	{"proc/loadavg", "0.00 0.00 0.00 1/100 77\n"},
 	{PROCESS "/stat", "77 (python3) S 1 77 77 0 -1 4194560 100 0 0 0 100 10 0 0 20 0 1 0 1000 "
-                          "1000000 500 "
+			  "1000000 500 "
 			  "18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0\n"},
 	{PROCESS "/fdinfo/5", "drm-driver:\txe\ndrm-client-id:\t31\ndrm-pdev:\t0000:03:00.0\n"
 			      "drm-cycles-ccs:\t1000\ndrm-total-cycles-ccs:\t5000\n"
